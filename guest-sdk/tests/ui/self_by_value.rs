@@ -1,0 +1,16 @@
+use wasmill_guest::udf;
+
+struct Counter;
+
+#[udf]
+impl Counter {
+    fn init() -> Self {
+        Self
+    }
+
+    fn count(self) -> i64 {
+        1
+    }
+}
+
+fn main() {}

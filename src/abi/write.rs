@@ -1,0 +1,515 @@
+//! Arrays into guest memory: one copy, slices compacted, offsets rebased to 0.
+//!
+//! A [`Writer`] fills an arena that the guest has allocated. When the arena turns out too small it
+//! goes on counting without writing, so that one walk both writes and measures: after warm-up no batch
+//! is walked twice.
+
+use arrow::array::ArrayData;
+use arrow::buffer::Buffer;
+use arrow::datatypes::ArrowNativeType;
+use arrow::util::bit_chunk_iterator::BitChunks;
+
+use super::frame::{ARRAY_BYTES, BUFFER_ALIGN, STRUCT_ALIGN};
+use super::layout::{Kind, Layout, RunEnds, Width};
+
+/// Why an array cannot be written. Host arrays are valid, so this is rare.
+pub(crate) type WriteError = String;
+
+/// Addresses of dictionary values that already lie in guest memory, in the order in which
+/// [`dictionary_values`] finds them.
+pub(crate) type Dictionaries<'a> = std::slice::Iter<'a, u32>;
+
+/// Fills an arena in guest memory.
+pub(crate) struct Writer<'m> {
+    arena: &'m mut [u8],
+    /// The guest address of the arena, a multiple of 64.
+    base: u32,
+    /// Bytes used; beyond the arena's length when it was too small.
+    used: usize,
+}
+
+/// A reserved piece of the arena.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece {
+    at: usize,
+    len: usize,
+}
+
+impl<'m> Writer<'m> {
+    pub(crate) fn new(arena: &'m mut [u8], base: u32) -> Self {
+        Writer { arena, base, used: 0 }
+    }
+
+    /// Bytes that all that was written takes, whether it fitted or not.
+    pub(crate) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Reserves a piece, not initialised.
+    pub(crate) fn reserve(&mut self, len: usize, align: usize) -> Result<Piece, WriteError> {
+        let at = self.used.checked_next_multiple_of(align).ok_or_else(too_large)?;
+        self.used = at.checked_add(len).filter(|end| *end <= i32::MAX.as_usize()).ok_or_else(too_large)?;
+        Ok(Piece { at, len })
+    }
+
+    /// The guest address of a piece.
+    pub(crate) fn address(&self, piece: Piece) -> Result<u32, WriteError> {
+        u32::try_from(piece.at).ok().and_then(|at| self.base.checked_add(at)).ok_or_else(too_large)
+    }
+
+    /// The bytes of a piece; `None` when the arena is too small for it.
+    pub(crate) fn bytes(&mut self, piece: Piece) -> Option<&mut [u8]> {
+        self.arena.get_mut(piece.at..piece.at.checked_add(piece.len)?)
+    }
+
+    /// Reserves zeroed bytes for a struct.
+    pub(crate) fn structure(&mut self, len: usize) -> Result<(Piece, u32), WriteError> {
+        let piece = self.reserve(len, STRUCT_ALIGN)?;
+        if let Some(bytes) = self.bytes(piece) {
+            bytes.fill(0);
+        }
+        Ok((piece, self.address(piece)?))
+    }
+
+    /// Sets a field of a struct.
+    pub(crate) fn put_u32(&mut self, piece: Piece, offset: usize, value: u32) {
+        self.put(piece, offset, &value.to_le_bytes());
+    }
+
+    /// Sets a field of a struct.
+    pub(crate) fn put_u64(&mut self, piece: Piece, offset: usize, value: u64) {
+        self.put(piece, offset, &value.to_le_bytes());
+    }
+
+    fn put(&mut self, piece: Piece, offset: usize, value: &[u8]) {
+        let place = self.bytes(piece).and_then(|bytes| bytes.get_mut(offset..offset.checked_add(value.len())?));
+        if let Some(place) = place {
+            place.copy_from_slice(value);
+        }
+    }
+
+    /// Copies bytes into a buffer of their own and gives its address.
+    pub(crate) fn copy(&mut self, bytes: &[u8]) -> Result<u32, WriteError> {
+        let piece = self.buffer(bytes.len())?;
+        if let Some(place) = self.bytes(piece).and_then(|p| p.get_mut(..bytes.len())) {
+            place.copy_from_slice(bytes);
+        }
+        self.address(piece)
+    }
+
+    /// Reserves a buffer: aligned, and rounded up so that whole cache lines may be read.
+    fn buffer(&mut self, len: usize) -> Result<Piece, WriteError> {
+        let rounded = len.checked_next_multiple_of(BUFFER_ALIGN).ok_or_else(too_large)?;
+        self.reserve(rounded, BUFFER_ALIGN)
+    }
+
+    /// Writes the elements `start..start + len` of an array and gives the address of its `ArrowArray`.
+    pub(crate) fn array(
+        &mut self,
+        layout: &Layout,
+        data: &ArrayData,
+        start: usize,
+        len: usize,
+        dictionaries: &mut Dictionaries<'_>,
+    ) -> Result<u32, WriteError> {
+        let (array, address) = self.structure(ARRAY_BYTES)?;
+        let buffers = self.reserve(layout.buffers().saturating_mul(4), STRUCT_ALIGN)?;
+        let mut n_buffers = layout.buffers();
+        let mut buffers_at = self.address(buffers)?;
+        let mut null_count = 0;
+        if matches!(layout.kind, Kind::Null) {
+            null_count = len;
+        }
+        if layout.has_validity() {
+            let nulls = data.nulls().map(|nulls| nulls.slice(start, len)).filter(|nulls| nulls.null_count() > 0);
+            let at = match &nulls {
+                Some(nulls) => {
+                    null_count = nulls.null_count();
+                    self.bits(nulls.buffer(), nulls.offset(), len)?
+                }
+                None => 0,
+            };
+            self.put_u32(buffers, 0, at);
+        }
+        // Elements of the buffers begin here.
+        let first = data.offset().checked_add(start).ok_or_else(too_large)?;
+        let mut child_windows: Vec<(usize, usize)> = Vec::new();
+        match layout.kind {
+            Kind::Null => {}
+            Kind::Bits => {
+                let at = self.bits(buffer(data, 0)?, first, len)?;
+                self.put_u32(buffers, 4, at);
+            }
+            Kind::Fixed { width, .. } => {
+                let at = self.copy(elements(data, 0, first, len, width)?)?;
+                self.put_u32(buffers, 4, at);
+            }
+            Kind::Dictionary { keys } => {
+                let at = self.copy(elements(data, 0, first, len, keys.width)?)?;
+                self.put_u32(buffers, 4, at);
+                let values = match dictionaries.next() {
+                    Some(address) => *address,
+                    None => {
+                        let (layout, values) = (only_child(layout)?, child(data, 0)?);
+                        self.array(layout, values, 0, values.len(), dictionaries)?
+                    }
+                };
+                self.put_u32(array, 48, values);
+            }
+            Kind::Bytes { offsets } => {
+                let (at, from, to) = self.offsets(data, first, len, offsets)?;
+                self.put_u32(buffers, 4, at);
+                let bytes = buffer(data, 1)?.get(from..to).ok_or_else(short)?;
+                let at = self.copy(bytes)?;
+                self.put_u32(buffers, 8, at);
+            }
+            Kind::Views => {
+                let views = elements(data, 0, first, len, 16)?;
+                let (piece, count) = self.views(data, views)?;
+                n_buffers = count;
+                buffers_at = self.address(piece)?;
+                // The validity's address was put where the other types have it.
+                let validity = self.bytes(buffers).and_then(|b| b.get(..4)).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);
+                self.put_u32(piece, 0, validity);
+            }
+            Kind::List { offsets } => {
+                let (at, from, to) = self.offsets(data, first, len, offsets)?;
+                self.put_u32(buffers, 4, at);
+                child_windows.push((from, to.saturating_sub(from)));
+            }
+            Kind::ListView { offsets } => {
+                let window = self.list_view(data, first, len, offsets, buffers)?;
+                child_windows.push(window);
+            }
+            Kind::FixedList { size } => {
+                child_windows.push((first.checked_mul(size).ok_or_else(too_large)?, len.checked_mul(size).ok_or_else(too_large)?));
+            }
+            Kind::Struct => child_windows.extend(std::iter::repeat_n((first, len), layout.children.len())),
+            Kind::SparseUnion => {
+                let at = self.copy(elements(data, 0, first, len, 1)?)?;
+                self.put_u32(buffers, 0, at);
+                child_windows.extend(std::iter::repeat_n((first, len), layout.children.len()));
+            }
+            Kind::DenseUnion => child_windows = self.dense_union(layout, data, first, len, buffers)?,
+            Kind::RunEnds { ends } => {
+                let (ends_at, window) = self.run_ends(data, first, len, ends)?;
+                let values = self.array(layout.children.get(1).ok_or_else(short)?, child(data, 1)?, window.0, window.1, dictionaries)?;
+                let children = self.reserve(8, STRUCT_ALIGN)?;
+                self.put_u32(children, 0, ends_at);
+                self.put_u32(children, 4, values);
+                let at = self.address(children)?;
+                self.put_u64(array, 32, 2);
+                self.put_u32(array, 44, at);
+            }
+        }
+        if !child_windows.is_empty() {
+            let children = self.reserve(child_windows.len().saturating_mul(4), STRUCT_ALIGN)?;
+            for (i, ((layout, data), (start, len))) in layout.children.iter().zip(data.child_data()).zip(child_windows.iter()).enumerate() {
+                let at = self.array(layout, data, *start, *len, dictionaries)?;
+                self.put_u32(children, i.saturating_mul(4), at);
+            }
+            let at = self.address(children)?;
+            self.put_u64(array, 32, child_windows.len() as u64);
+            self.put_u32(array, 44, at);
+        }
+        self.put_u64(array, 0, len as u64);
+        self.put_u64(array, 8, null_count as u64);
+        self.put_u64(array, 24, n_buffers as u64);
+        self.put_u32(array, 40, buffers_at);
+        Ok(address)
+    }
+
+    /// Writes bits so that the first is bit 0.
+    fn bits(&mut self, bits: &Buffer, from: usize, len: usize) -> Result<u32, WriteError> {
+        let piece = self.buffer(len.div_ceil(8))?;
+        if let Some(place) = self.bytes(piece) {
+            for (place, chunk) in place.chunks_exact_mut(8).zip(BitChunks::new(bits, from, len).iter_padded()) {
+                place.copy_from_slice(&chunk.to_le_bytes());
+            }
+        }
+        self.address(piece)
+    }
+
+    /// Writes `len + 1` offsets, rebased to begin with 0; gives their address and the range of the values.
+    fn offsets(&mut self, data: &ArrayData, first: usize, len: usize, width: Width) -> Result<(u32, usize, usize), WriteError> {
+        let piece = self.buffer(len.saturating_add(1).saturating_mul(width.bytes()))?;
+        let count = len.saturating_add(1);
+        let source = buffer(data, 0)?;
+        // An empty array may have no offsets at all.
+        if len == 0 || source.is_empty() {
+            if let Some(place) = self.bytes(piece) {
+                place.fill(0);
+            }
+            return Ok((self.address(piece)?, 0, 0));
+        }
+        let range = match width {
+            Width::Four => {
+                let offsets = source.typed_data::<i32>().get(first..first.saturating_add(count)).ok_or_else(short)?;
+                self.rebase(piece, offsets, i32::to_le_bytes, i32::wrapping_sub)
+            }
+            Width::Eight => {
+                let offsets = source.typed_data::<i64>().get(first..first.saturating_add(count)).ok_or_else(short)?;
+                self.rebase(piece, offsets, i64::to_le_bytes, i64::wrapping_sub)
+            }
+        };
+        let (from, to) = range?;
+        Ok((self.address(piece)?, from, to))
+    }
+
+    fn rebase<T: ArrowNativeType, const N: usize>(
+        &mut self,
+        piece: Piece,
+        offsets: &[T],
+        to_bytes: fn(T) -> [u8; N],
+        minus: fn(T, T) -> T,
+    ) -> Result<(usize, usize), WriteError> {
+        let (Some(first), Some(last)) = (offsets.first().copied(), offsets.last().copied()) else { return Ok((0, 0)) };
+        if let Some(place) = self.bytes(piece) {
+            if first == T::default() {
+                let bytes = arrow::datatypes::ToByteSlice::to_byte_slice(offsets);
+                if let Some(place) = place.get_mut(..bytes.len()) {
+                    place.copy_from_slice(bytes);
+                }
+            } else {
+                for (place, offset) in place.chunks_exact_mut(N).zip(offsets) {
+                    place.copy_from_slice(&to_bytes(minus(*offset, first)));
+                }
+            }
+        }
+        Ok((first.as_usize(), last.as_usize()))
+    }
+
+    /// Writes offsets and sizes of a list view, rebased to the window of the child that they reach;
+    /// gives that window.
+    fn list_view(&mut self, data: &ArrayData, first: usize, len: usize, width: Width, buffers: Piece) -> Result<(usize, usize), WriteError> {
+        let offsets = elements(data, 0, first, len, width.bytes())?;
+        let sizes = elements(data, 1, first, len, width.bytes())?;
+        let pairs = || offsets.chunks_exact(width.bytes()).zip(sizes.chunks_exact(width.bytes())).map(|(o, s)| (integer(o), integer(s)));
+        let mut from = usize::MAX;
+        let mut to = 0;
+        for (offset, size) in pairs().filter(|(_, size)| *size > 0) {
+            from = from.min(offset);
+            to = to.max(offset.saturating_add(size));
+        }
+        from = from.min(to);
+        let at = self.buffer(offsets.len())?;
+        if let Some(place) = self.bytes(at) {
+            for (place, (offset, size)) in place.chunks_exact_mut(width.bytes()).zip(pairs()) {
+                let rebased = if size == 0 { 0 } else { offset.saturating_sub(from) };
+                if let Some(bytes) = (rebased as u64).to_le_bytes().get(..width.bytes()) {
+                    place.copy_from_slice(bytes);
+                }
+            }
+        }
+        let at = self.address(at)?;
+        self.put_u32(buffers, 4, at);
+        let at = self.copy(sizes)?;
+        self.put_u32(buffers, 8, at);
+        Ok((from, to.saturating_sub(from)))
+    }
+
+    /// Writes type ids and offsets; gives the window that each child is reached in.
+    fn dense_union(&mut self, layout: &Layout, data: &ArrayData, first: usize, len: usize, buffers: Piece) -> Result<Vec<(usize, usize)>, WriteError> {
+        let ids = elements(data, 0, first, len, 1)?;
+        let offsets = elements(data, 1, first, len, 4)?;
+        let at = self.copy(ids)?;
+        self.put_u32(buffers, 0, at);
+        let arrow::datatypes::DataType::Union(fields, _) = &layout.data_type else { return Err(short()) };
+        let mut child_of = [None; 256];
+        for (i, (id, _)) in fields.iter().enumerate() {
+            if let Some(child) = child_of.get_mut(usize::from(id.to_le_bytes()[0])) {
+                *child = Some(i);
+            }
+        }
+        let pairs = || {
+            ids.iter().zip(offsets.chunks_exact(4)).map(|(id, offset)| (child_of.get(usize::from(*id)).copied().flatten(), integer(offset)))
+        };
+        let mut windows = vec![(usize::MAX, 0_usize); layout.children.len()];
+        for (child, offset) in pairs() {
+            let window = child.and_then(|c| windows.get_mut(c)).ok_or_else(short)?;
+            *window = (window.0.min(offset), window.1.max(offset.saturating_add(1)));
+        }
+        for window in &mut windows {
+            let from = window.0.min(window.1);
+            *window = (from, window.1.saturating_sub(from));
+        }
+        let piece = self.buffer(offsets.len())?;
+        if let Some(place) = self.bytes(piece) {
+            for (place, (child, offset)) in place.chunks_exact_mut(4).zip(pairs()) {
+                let from = child.and_then(|c| windows.get(c)).map_or(0, |w| w.0);
+                let rebased = u32::try_from(offset.saturating_sub(from)).map_err(|_| too_large())?;
+                place.copy_from_slice(&rebased.to_le_bytes());
+            }
+        }
+        let at = self.address(piece)?;
+        self.put_u32(buffers, 4, at);
+        Ok(windows)
+    }
+
+    /// Writes the run ends that cover a slice, rebased and the last cut; gives the address of their
+    /// `ArrowArray` and the window of the values.
+    fn run_ends(&mut self, data: &ArrayData, first: usize, len: usize, kind: RunEnds) -> Result<(u32, (usize, usize)), WriteError> {
+        let ends = child(data, 0)?;
+        let width = match kind {
+            RunEnds::Int16 => 2,
+            RunEnds::Int32 => 4,
+            RunEnds::Int64 => 8,
+        };
+        let bytes = elements(ends, 0, ends.offset(), ends.len(), width)?;
+        let all = || bytes.chunks_exact(width).map(integer);
+        let end = first.saturating_add(len);
+        let from = all().take_while(|e| *e <= first).count();
+        let runs = if len == 0 { 0 } else { all().skip(from).take_while(|e| *e < end).count().saturating_add(1) };
+        let (array, address) = self.structure(ARRAY_BYTES)?;
+        let buffers = self.reserve(8, STRUCT_ALIGN)?;
+        let piece = self.buffer(runs.saturating_mul(width))?;
+        if let Some(place) = self.bytes(piece) {
+            for (place, run_end) in place.chunks_exact_mut(width).zip(all().skip(from).take(runs)) {
+                let rebased = (run_end.min(end).saturating_sub(first) as u64).to_le_bytes();
+                if let Some(rebased) = rebased.get(..width) {
+                    place.copy_from_slice(rebased);
+                }
+            }
+        }
+        let at = self.address(piece)?;
+        self.put_u32(buffers, 0, 0);
+        self.put_u32(buffers, 4, at);
+        let at = self.address(buffers)?;
+        self.put_u64(array, 0, runs as u64);
+        self.put_u64(array, 24, 2);
+        self.put_u32(array, 40, at);
+        Ok((address, (from, runs)))
+    }
+
+    /// Writes views with the buffers they point into; gives the table of buffers and their number.
+    ///
+    /// When less than half of the bytes are referenced, only the referenced ones are written.
+    fn views(&mut self, data: &ArrayData, views: &[u8]) -> Result<(Piece, usize), WriteError> {
+        let sources = data.buffers().get(1..).unwrap_or_default();
+        let held: usize = sources.iter().map(Buffer::len).fold(0, usize::saturating_add);
+        let long = || views.chunks_exact(16).filter_map(View::new);
+        let referenced: usize = if held == 0 { 0 } else { long().map(|v| v.len).fold(0, usize::saturating_add) };
+        if referenced >= held / 2 && held > 0 {
+            let at = self.copy(views)?;
+            let table = self.reserve(sources.len().saturating_add(3).saturating_mul(4), STRUCT_ALIGN)?;
+            let mut lengths = Vec::with_capacity(sources.len().saturating_mul(8));
+            for (i, source) in sources.iter().enumerate() {
+                let at = self.copy(source)?;
+                self.put_u32(table, i.saturating_add(2).saturating_mul(4), at);
+                lengths.extend_from_slice(&(source.len() as u64).to_le_bytes());
+            }
+            let lengths = self.copy(&lengths)?;
+            self.put_u32(table, 4, at);
+            self.put_u32(table, sources.len().saturating_add(2).saturating_mul(4), lengths);
+            return Ok((table, sources.len().saturating_add(3)));
+        }
+        let views_piece = self.buffer(views.len())?;
+        let bytes_piece = self.buffer(referenced)?;
+        let count = usize::from(referenced > 0);
+        let mut next = 0_usize;
+        for (i, view) in views.chunks_exact(16).enumerate() {
+            let mut compacted: [u8; 16] = view.try_into().map_err(|_| short())?;
+            if let Some(view) = View::new(view).filter(|_| held > 0) {
+                let bytes = sources.get(view.buffer).and_then(|b| b.get(view.offset..view.offset.checked_add(view.len)?)).ok_or_else(short)?;
+                let end = next.saturating_add(view.len);
+                if let Some(place) = self.bytes(bytes_piece).and_then(|b| b.get_mut(next..end)) {
+                    place.copy_from_slice(bytes);
+                }
+                compacted = view.at(u32::try_from(next).map_err(|_| too_large())?);
+                next = end;
+            }
+            let at = i.saturating_mul(16);
+            if let Some(place) = self.bytes(views_piece).and_then(|b| b.get_mut(at..at.saturating_add(16))) {
+                place.copy_from_slice(&compacted);
+            }
+        }
+        let table = self.reserve(count.saturating_add(3).saturating_mul(4), STRUCT_ALIGN)?;
+        let lengths = self.copy(&(referenced as u64).to_le_bytes())?;
+        let (views_at, bytes_at) = (self.address(views_piece)?, self.address(bytes_piece)?);
+        self.put_u32(table, 4, views_at);
+        if count == 1 {
+            self.put_u32(table, 8, bytes_at);
+        }
+        self.put_u32(table, count.saturating_add(2).saturating_mul(4), lengths);
+        Ok((table, count.saturating_add(3)))
+    }
+}
+
+/// A view that points into a buffer.
+struct View {
+    len: usize,
+    prefix: [u8; 4],
+    buffer: usize,
+    offset: usize,
+}
+
+impl View {
+    /// `None` for a short one, which holds its bytes itself.
+    fn new(bytes: &[u8]) -> Option<Self> {
+        let (len, rest) = bytes.split_first_chunk::<4>()?;
+        let (prefix, rest) = rest.split_first_chunk::<4>()?;
+        let (buffer, offset) = rest.split_first_chunk::<4>()?;
+        let len = integer(len);
+        (len > 12).then(|| View { len, prefix: *prefix, buffer: integer(buffer), offset: integer(offset) })
+    }
+
+    /// The same bytes at another place of buffer 0.
+    fn at(&self, offset: u32) -> [u8; 16] {
+        let mut bytes = [0; 16];
+        let len = u32::try_from(self.len).unwrap_or(u32::MAX).to_le_bytes();
+        for (place, byte) in bytes.iter_mut().zip(len.into_iter().chain(self.prefix).chain([0; 4]).chain(offset.to_le_bytes())) {
+            *place = byte;
+        }
+        bytes
+    }
+}
+
+/// The dictionaries of an array, outermost first, in the order in which [`Writer::array`] meets them.
+pub(crate) fn dictionary_values<'a>(layout: &'a Layout, data: &'a ArrayData, found: &mut Vec<(&'a Layout, &'a ArrayData)>) {
+    if !layout.has_dictionary {
+        return;
+    }
+    if let (Kind::Dictionary { .. }, Some(values_layout), Some(values)) = (layout.kind, layout.children.first(), data.child_data().first()) {
+        found.push((values_layout, values));
+        return;
+    }
+    for (layout, data) in layout.children.iter().zip(data.child_data()) {
+        dictionary_values(layout, data, found);
+    }
+}
+
+fn buffer(data: &ArrayData, index: usize) -> Result<&Buffer, WriteError> {
+    data.buffers().get(index).ok_or_else(short)
+}
+
+fn child(data: &ArrayData, index: usize) -> Result<&ArrayData, WriteError> {
+    data.child_data().get(index).ok_or_else(short)
+}
+
+fn only_child(layout: &Layout) -> Result<&Layout, WriteError> {
+    layout.children.first().ok_or_else(short)
+}
+
+/// The bytes of `len` elements of a buffer.
+fn elements(data: &ArrayData, index: usize, first: usize, len: usize, width: usize) -> Result<&[u8], WriteError> {
+    let from = first.checked_mul(width).ok_or_else(too_large)?;
+    let to = len.checked_mul(width).and_then(|n| from.checked_add(n)).ok_or_else(too_large)?;
+    buffer(data, index)?.get(from..to).ok_or_else(short)
+}
+
+/// A little-endian integer of up to eight bytes that is not negative.
+fn integer(bytes: &[u8]) -> usize {
+    let mut wide = [0; 8];
+    for (place, byte) in wide.iter_mut().zip(bytes) {
+        *place = *byte;
+    }
+    usize::try_from(u64::from_le_bytes(wide)).unwrap_or(usize::MAX)
+}
+
+fn too_large() -> WriteError {
+    "the arguments need more than 2 GiB of guest memory".to_owned()
+}
+
+fn short() -> WriteError {
+    "an argument's buffers are shorter than its length".to_owned()
+}

@@ -1,0 +1,102 @@
+//! What can be wrong with a file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// An input that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InputError {
+    /// The operating system says no.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Its bytes contradict themselves or its format.
+    #[error("{} cannot be decoded: {reason}", path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
+    /// It is sound, and not something that can be read here.
+    #[error("{} cannot be used: {reason}", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl InputError {
+    /// For `map_err` on operating system calls.
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| InputError::Read {
+            path: path.to_owned(),
+            source,
+        }
+    }
+
+    /// A file whose bytes are wrong.
+    pub(crate) fn corrupt(path: &Path, reason: impl Into<String>) -> Self {
+        InputError::Corrupt {
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+
+    /// A file that is not supported.
+    pub(crate) fn unsupported(path: &Path, reason: impl Into<String>) -> Self {
+        InputError::Unsupported {
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// An output that cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OutputError {
+    /// The operating system says no.
+    #[error("cannot write {}: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The format has no place for a column.
+    #[error("{} cannot hold the column `{column}` of type {data_type}: {reason}", path.display())]
+    Column {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: String,
+        /// What the format's writer says.
+        reason: String,
+    },
+    /// The writer failed.
+    #[error("cannot write {}: {reason}", path.display())]
+    Encode {
+        /// The file.
+        path: PathBuf,
+        /// What the format's writer says.
+        reason: String,
+    },
+}
+
+impl OutputError {
+    /// For `map_err` on operating system calls.
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self + '_ {
+        move |source| OutputError::Write {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a run tells at its end: a summary for people, metrics for whoever asked.
+
+use std::path::Path;
+use std::time::Duration;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::UInt64Type;
+use clap::ValueEnum;
+use indicatif::{HumanBytes, HumanCount};
+use serde::Serialize;
+
+use super::failure::Failure;
+use super::{print, say};
+use crate::PoolMetrics;
+
+/// Forms of the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MetricsForm {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// What a run did.
+pub(crate) struct Done<'a> {
+    /// Rows of the output.
+    pub(crate) rows: u64,
+    /// The output file.
+    pub(crate) output: &'a Path,
+    /// Its size.
+    pub(crate) bytes: u64,
+    /// From the start of the command.
+    pub(crate) time: Duration,
+    /// What its pool did.
+    pub(crate) pool: PoolMetrics,
+}
+
+#[derive(Serialize)]
+struct RunMetrics {
+    schema_version: u32,
+    rows: u64,
+    seconds: f64,
+    output: String,
+    output_bytes: u64,
+    pools: Vec<PoolMetrics>,
+}
+
+/// Says what a run did.
+pub(crate) fn report(
+    done: Done<'_>,
+    form: Option<MetricsForm>,
+    quiet: bool,
+) -> Result<(), Failure> {
+    let output = done.output.display().to_string();
+    let seconds = done.time.as_secs_f64();
+    if !quiet {
+        let (rows, bytes) = (HumanCount(done.rows), HumanBytes(done.bytes));
+        say(&format!(
+            "{rows} rows → {output} ({bytes}) in {seconds:.1} s"
+        ));
+    }
+    match form {
+        None => Ok(()),
+        Some(MetricsForm::Text) => {
+            say(&done.pool.to_string());
+            Ok(())
+        }
+        Some(MetricsForm::Json) => {
+            let metrics = RunMetrics {
+                schema_version: 1,
+                rows: done.rows,
+                seconds,
+                output,
+                output_bytes: done.bytes,
+                pools: vec![done.pool],
+            };
+            let text =
+                serde_json::to_string_pretty(&metrics).map_err(|e| Failure::io(e.to_string()))?;
+            print(&format!("{text}\n"))
+        }
+    }
+}
+
+/// The rows that a sink wrote: it answers one batch with one number.
+pub(crate) fn rows_written(batches: &[RecordBatch]) -> u64 {
+    let counts = batches
+        .iter()
+        .filter_map(|b| b.columns().first()?.as_primitive_opt::<UInt64Type>());
+    counts.flat_map(|c| c.values().iter().copied()).sum()
+}

@@ -1,0 +1,353 @@
+//! `wasmill run`: one UDF over files.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::datatypes::Schema;
+use clap::Args;
+use datafusion::common::{Column, Result as PlanResult, TableReference};
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::SessionConfig;
+use indicatif::ProgressBar;
+
+use super::arguments::{ArgOption, BoundCall, bind};
+use super::columns::{OutputColumn, choose};
+use super::ending::{PoolKeeper, blocking, signalled};
+use super::failure::{Exit, Failure};
+use super::io::{self, Format, Input, StagedFile};
+use super::report::{Done, MetricsForm, report, rows_written};
+use super::say;
+use super::terminal::progress;
+use crate::plan::{PoolCall, PoolStage, Pools, query_planner};
+use crate::{Engine, EngineConfig, LogSink, Module, Policy, Pool, PoolBuilder};
+
+const EXAMPLES: &str = "\
+Examples:
+  Add a column `gcd` computed from the columns `a` and `b`:
+    wasmill run math.wasm gcd -i in.parquet -o out.parquet
+
+  From other columns, under another name, with a constant:
+    wasmill run math.wasm add -i in.csv -o out.arrow --arg a=price --arg b=lit:2 --as total
+
+  Two slots of a stateful UDF, and only its result:
+    wasmill run tokenize.wasm encode -i texts.arrow -o tokens.arrow \\
+      --init @vocabulary.json --slots 2 --arg text=body --as tokens --select tokens
+
+Formats: parquet, csv, arrow (an IPC file), arrow-stream; by content or extension.
+An output file appears when it is complete, or not at all.";
+
+/// Runs one UDF over files and writes the input's columns and its result
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RunArgs {
+    /// The module, a .wasm file
+    module: PathBuf,
+
+    /// The UDF's name
+    udf: String,
+
+    /// Input file; give it several times for several files, read in that order
+    #[arg(short, long = "input", value_name = "FILE", required = true)]
+    input: Vec<PathBuf>,
+
+    /// Output file
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Format of the input [default: by content, then extension]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    input_format: Option<Format>,
+
+    /// Format of the output [default: by extension]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Argument of a parameter: a column, or lit:VALUE for a constant [default: the column named like the parameter]
+    #[arg(long, value_name = "NAME=COLUMN")]
+    arg: Vec<ArgOption>,
+
+    /// Name of the result column [default: the UDF's name]
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<String>,
+
+    /// Columns of the output, in this order; names with commas in double quotes [default: all, then the result]
+    ///
+    /// The UDF runs also when its result is left out.
+    #[arg(long, value_name = "COL,…")]
+    select: Vec<String>,
+
+    /// Number of slots: instances that run at once
+    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN, value_parser = at_least_one, allow_negative_numbers = true)]
+    slots: NonZeroUsize,
+
+    /// Most rows per call of the guest [default: what the UDF asks for, else 8192]
+    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
+    batch_size: Option<NonZeroUsize>,
+
+    /// Arguments of a stateful UDF's init: JSON, or @FILE
+    #[arg(long, value_name = "JSON|@FILE")]
+    init: Option<String>,
+
+    /// Most memory of a slot, with its unit
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
+    memory: u64,
+
+    /// Most time of one call
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    timeout: Duration,
+
+    /// Report what the run did: text to stderr, json to stdout
+    #[arg(long, value_enum, value_name = "FORM")]
+    metrics: Option<MetricsForm>,
+
+    /// No progress bar, no summary
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+    text.parse()
+        .map_err(|_| "a whole number of at least 1 is expected".to_owned())
+}
+
+/// Bytes with a unit. A bare number is refused: nobody could tell bytes from mebibytes by it.
+fn bytes(text: &str) -> Result<u64, String> {
+    if text.trim().bytes().all(|b| b.is_ascii_digit()) {
+        return Err("add a unit, as in 256MiB".to_owned());
+    }
+    text.parse::<bytesize::ByteSize>().map(|size| size.as_u64())
+}
+
+/// Qualifiers that keep the input's columns apart from the result.
+const INPUT: &str = "input";
+const RESULT: &str = "result";
+
+/// Rows per call where neither the user nor the UDF says.
+const DEFAULT_BATCH: NonZeroUsize = NonZeroUsize::new(8_192).unwrap();
+
+pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure {
+            exit: Exit::Failed,
+            message: format!("the runtime cannot be started: {e}"),
+            hint: None,
+        })?;
+    let pool = PoolKeeper::default();
+    let result = runtime.block_on(async {
+        tokio::select! {
+            result = run(Arc::new(args), pool.clone()) => result,
+            exit = signalled() => Err(Failure::stopped(exit)),
+        }
+    });
+    let stopped = result
+        .as_ref()
+        .is_err_and(|failure| matches!(failure.exit, Exit::Interrupted | Exit::Terminated));
+    pool.close(if stopped {
+        Duration::from_millis(500)
+    } else {
+        Duration::from_secs(10)
+    });
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    result
+}
+
+async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
+    let started = Instant::now();
+    let format = output_format(&args)?;
+    let init = init_args(args.init.as_deref())?;
+    let path = args.module.clone();
+    let module = blocking(move || load(&path)).await?;
+
+    // All that can be wrong with the command is found out before a slot is started.
+    let planning = session(DEFAULT_BATCH, Pools::default());
+    let input = io::open(&planning, &args.input, args.input_format).await?;
+    let schema = input.table.schema();
+    let bound = bind(&module, &args.udf, &args.arg, &schema, INPUT, &planning)?;
+    let name = args.name.clone().unwrap_or_else(|| args.udf.clone());
+    let columns = choose(&args.select, &name, &schema)?;
+    let output = Arc::new(bound.call.result().as_ref().clone().with_name(&name));
+    io::check_columns(
+        &output_schema(&columns, &output, &schema),
+        format,
+        &args.output,
+    )?;
+    let file = StagedFile::create(&args.output)?;
+
+    let starting = pool_builder(&args, &module, &bound, init);
+    let pool = blocking(move || Ok(starting.start()?)).await?;
+    keeper.keep(&pool);
+    pool.notices()
+        .iter()
+        .for_each(|notice| say(&format!("note: {notice}")));
+    let batch_size = args
+        .batch_size
+        .or_else(|| bound.call.function().batch_size.and_then(NonZeroUsize::new))
+        .unwrap_or(DEFAULT_BATCH);
+    let mut pools = Pools::default();
+    let call = PoolCall {
+        pool: pools.add(pool.clone()),
+        call: bound.call,
+        arguments: bound.arguments,
+        mask: None,
+        qualifier: Some(TableReference::bare(RESULT)),
+        output,
+    };
+    let session = session(batch_size, pools);
+    let plan = logical_plan(&input, call, batch_size, &columns)?;
+    let plan = session.create_physical_plan(&plan).await?;
+    let stage = Arc::clone(&plan);
+    let plan = io::sink(&session, plan, &file, format).await?;
+
+    let bar = progress(input.rows, args.quiet);
+    let watching = watch(stage, bar.clone());
+    let written = collect(plan, session.task_ctx()).await;
+    watching.abort();
+    bar.finish_and_clear();
+    let rows = rows_written(&written?);
+    let bytes = file.commit()?;
+    drop(session);
+    let done = Done {
+        rows,
+        output: &args.output,
+        bytes,
+        time: started.elapsed(),
+        pool: pool.metrics(),
+    };
+    report(done, args.metrics, args.quiet)
+}
+
+fn output_format(args: &RunArgs) -> Result<Format, Failure> {
+    args.format
+        .or_else(|| Format::of_name(&args.output))
+        .ok_or_else(|| {
+            Failure::usage(format!(
+                "the format of {} is not known from its name",
+                args.output.display()
+            ))
+            .hint("name it with --format, or use the extension .parquet, .csv, .arrow or .arrows")
+        })
+}
+
+fn init_args(given: Option<&str>) -> Result<Option<serde_json::Value>, Failure> {
+    let Some(given) = given else { return Ok(None) };
+    let (text, place) = match given.strip_prefix('@') {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|e| Failure::io(format!("cannot read the init arguments {path}: {e}")))?;
+            (text, path)
+        }
+        None => (given.to_owned(), "--init"),
+    };
+    serde_json::from_str(&text)
+        .map(Some)
+        .map_err(|e| Failure::usage(format!("the init arguments in {place} are not JSON: {e}")))
+}
+
+fn session(batch_size: NonZeroUsize, pools: Pools) -> SessionState {
+    // Batches of the scan hold a whole number of calls where that is not wasteful, so that cutting
+    // them to size copies nothing.
+    let scan = match DEFAULT_BATCH.get().checked_div(batch_size.get()) {
+        Some(calls) if calls > 1 => batch_size.get().saturating_mul(calls),
+        _ => batch_size.get(),
+    };
+    // One partition keeps the order of the rows.
+    let mut config = SessionConfig::new()
+        .with_target_partitions(1)
+        .with_batch_size(scan)
+        .with_extension(Arc::new(pools));
+    let parquet = &mut config.options_mut().execution.parquet;
+    parquet.schema_force_view_types = false;
+    parquet.skip_metadata = false;
+    SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_query_planner(query_planner())
+        .build()
+}
+
+fn output_schema(
+    columns: &[OutputColumn],
+    output: &Arc<arrow::datatypes::Field>,
+    schema: &Schema,
+) -> Schema {
+    let fields = columns.iter().filter_map(|column| match column {
+        OutputColumn::Result => Some(Arc::clone(output)),
+        OutputColumn::Input(name) => schema.fields().iter().find(|f| f.name() == name).cloned(),
+    });
+    Schema::new(fields.collect::<Vec<_>>())
+}
+
+fn load(path: &Path) -> Result<Module, Failure> {
+    let engine = Engine::new(&EngineConfig {
+        cache_dir: EngineConfig::default_cache_dir(),
+        ..EngineConfig::default()
+    })?;
+    Ok(Module::from_file(&engine, path)?)
+}
+
+fn pool_builder(
+    args: &RunArgs,
+    module: &Module,
+    bound: &BoundCall,
+    init: Option<serde_json::Value>,
+) -> PoolBuilder {
+    let policy = Policy {
+        memory: args.memory,
+        call_time: args.timeout,
+        ..Policy::default()
+    };
+    let builder = Pool::builder(module)
+        .name(&args.udf)
+        .slots(args.slots)
+        .policy(policy)
+        .state_for(&bound.call)
+        .on_log(log_to_stderr());
+    match init {
+        Some(init) => builder.init_args(init),
+        None => builder,
+    }
+}
+
+fn log_to_stderr() -> LogSink {
+    Arc::new(|line| {
+        say(&format!(
+            "{}: [{} slot {}] {}",
+            line.level, line.pool, line.slot, line.text
+        ))
+    })
+}
+
+fn logical_plan(
+    input: &Input,
+    call: PoolCall,
+    batch_size: NonZeroUsize,
+    columns: &[OutputColumn],
+) -> PlanResult<LogicalPlan> {
+    let result = call.output.name().clone();
+    let scan = LogicalPlanBuilder::scan(INPUT, provider_as_source(Arc::clone(&input.table)), None)?
+        .build()?;
+    let stage = PoolStage::try_new(scan, vec![call], batch_size)?.into_plan();
+    let chosen = columns.iter().map(|column| match column {
+        OutputColumn::Input(name) => Expr::Column(Column::new(Some(INPUT), name)),
+        OutputColumn::Result => Expr::Column(Column::new(Some(RESULT), &result)),
+    });
+    LogicalPlanBuilder::from(stage).project(chosen)?.build()
+}
+
+/// Moves the bar along with the rows that have come out of the plan.
+fn watch(plan: Arc<dyn ExecutionPlan>, bar: ProgressBar) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(Duration::from_millis(100));
+        loop {
+            ticks.tick().await;
+            bar.set_position(plan.metrics().and_then(|m| m.output_rows()).unwrap_or(0) as u64);
+        }
+    })
+}

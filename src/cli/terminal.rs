@@ -1,0 +1,99 @@
+//! The terminal: colours, the progress bar, the last word on panics.
+
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl Color {
+    /// Settles the choice for the process.
+    pub(crate) fn apply(self) {
+        match self {
+            // anstream looks at the terminal, NO_COLOR, CLICOLOR_FORCE and TERM itself.
+            Color::Auto => {}
+            Color::Always => anstream::ColorChoice::Always.write_global(),
+            Color::Never => anstream::ColorChoice::Never.write_global(),
+        }
+    }
+}
+
+thread_local! {
+    static SILENT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Makes panics in [`without_panic_output`] silent. Call once, before threads are started.
+pub(crate) fn install_panic_hook() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        if !SILENT.get() {
+            default(info);
+        }
+    }));
+}
+
+/// Runs code that may panic on bad input. Gives the panic's message without printing it.
+pub(crate) fn without_panic_output<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    let before = SILENT.replace(true);
+    let result = catch_unwind(AssertUnwindSafe(run));
+    SILENT.set(before);
+    result.map_err(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        text.unwrap_or("it cannot be decoded").to_owned()
+    })
+}
+
+/// A bar on stderr, hidden where nobody would look at it.
+pub(crate) fn progress(rows: Option<usize>, quiet: bool) -> ProgressBar {
+    let hidden = quiet || !std::io::stderr().is_terminal() || std::env::var_os("CI").is_some();
+    let target = if hidden {
+        ProgressDrawTarget::hidden()
+    } else {
+        ProgressDrawTarget::stderr()
+    };
+    let bar = ProgressBar::with_draw_target(rows.map(|r| r as u64), target);
+    let template = match rows {
+        Some(_) => "{bar:30} {rows} of {all} rows, {per_second} rows/s, {eta} left",
+        None => "{spinner} {rows} rows, {per_second} rows/s, {elapsed}",
+    };
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        let style = style
+            .with_key("rows", |s: &ProgressState, w: &mut dyn std::fmt::Write| {
+                put(w, s.pos())
+            })
+            .with_key("all", |s: &ProgressState, w: &mut dyn std::fmt::Write| {
+                put(w, s.len().unwrap_or(0))
+            })
+            .with_key(
+                "per_second",
+                |s: &ProgressState, w: &mut dyn std::fmt::Write| put(w, s.per_sec() as u64),
+            );
+        bar.set_style(style);
+    }
+    if !hidden {
+        bar.enable_steady_tick(Duration::from_millis(200));
+    }
+    bar
+}
+
+fn put(bar: &mut dyn std::fmt::Write, count: u64) {
+    // A bar that cannot be drawn is not worth a word.
+    let _ = write!(bar, "{}", HumanCount(count));
+}

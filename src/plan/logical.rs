@@ -1,0 +1,283 @@
+//! The pool stage in a logical plan.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use arrow::datatypes::FieldRef;
+use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue, TableReference, plan_err};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
+
+use super::PoolRef;
+use crate::Call;
+
+/// Where an argument of a call comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PoolArgument {
+    /// An expression over the stage's input.
+    Each(Expr),
+    /// A constant that the call was bound to: it is part of the call and shown here for people.
+    Constant(ScalarValue),
+}
+
+impl PoolArgument {
+    /// The expression that is evaluated for each batch, if it is one.
+    pub(super) fn expression(&self) -> Option<&Expr> {
+        match self {
+            PoolArgument::Each(expression) => Some(expression),
+            PoolArgument::Constant(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for PoolArgument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PoolArgument::Each(expression) => expression.fmt(f),
+            PoolArgument::Constant(value) => value.fmt(f),
+        }
+    }
+}
+
+/// One call of a pool stage and the column that comes of it.
+#[derive(Debug, Clone)]
+pub struct PoolCall {
+    /// Which pool serves it.
+    pub pool: PoolRef,
+    /// The function with its types fixed.
+    pub call: Call,
+    /// One per argument of the call, of the type that it takes.
+    pub arguments: Vec<PoolArgument>,
+    /// Rows that the call sees; the others get null. All rows where there is none.
+    pub mask: Option<Expr>,
+    /// Qualifier of the result column, which keeps it apart from input columns of the same name.
+    pub qualifier: Option<TableReference>,
+    /// The result column.
+    pub output: FieldRef,
+}
+
+impl PoolCall {
+    /// What tells two calls apart: two of the same key may be taken for each other.
+    fn key(&self) -> CallKey<'_> {
+        CallKey {
+            pool: &self.pool,
+            udf: &self.call.function().name,
+            types: self.call.arguments(),
+            arguments: &self.arguments,
+            mask: self.mask.as_ref(),
+            qualifier: self.qualifier.as_ref(),
+            output: &self.output,
+        }
+    }
+
+    /// The expressions in a fixed order: the arguments, then the mask.
+    fn expressions(&self) -> impl Iterator<Item = &Expr> {
+        self.arguments
+            .iter()
+            .filter_map(PoolArgument::expression)
+            .chain(&self.mask)
+    }
+}
+
+#[derive(PartialEq, Eq, Hash)]
+struct CallKey<'a> {
+    pool: &'a PoolRef,
+    udf: &'a str,
+    types: &'a [FieldRef],
+    arguments: &'a [PoolArgument],
+    mask: Option<&'a Expr>,
+    qualifier: Option<&'a TableReference>,
+    output: &'a FieldRef,
+}
+
+impl fmt::Display for PoolCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}(", self.call.function().name)?;
+        for (i, argument) in self.arguments.iter().enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            write!(f, "{comma}{argument}")?;
+        }
+        f.write_str(")")?;
+        if let Some(mask) = &self.mask {
+            write!(f, " where {mask}")?;
+        }
+        write!(f, " as {} in {}", self.output.name(), self.pool)
+    }
+}
+
+/// Logical node: all columns of the input, then one column per call.
+#[derive(Debug, Clone)]
+pub struct PoolStage {
+    input: LogicalPlan,
+    calls: Vec<PoolCall>,
+    batch_size: NonZeroUsize,
+    schema: DFSchemaRef,
+}
+
+impl PoolStage {
+    /// A stage over `input`; the guests see at most `batch_size` rows per call.
+    ///
+    /// # Errors
+    /// When a result column has the qualified name of another column, or a call is given another
+    /// number of arguments than it takes.
+    pub fn try_new(
+        input: LogicalPlan,
+        calls: Vec<PoolCall>,
+        batch_size: NonZeroUsize,
+    ) -> Result<Self> {
+        let mut fields: Vec<(Option<TableReference>, FieldRef)> = input
+            .schema()
+            .iter()
+            .map(|(q, f)| (q.cloned(), Arc::clone(f)))
+            .collect();
+        for call in &calls {
+            let expected = call.call.arguments().len();
+            if call.arguments.len() != expected {
+                return plan_err!(
+                    "the call of {} takes {expected} arguments and has {}",
+                    call.call.function().name,
+                    call.arguments.len()
+                );
+            }
+            fields.push((call.qualifier.clone(), Arc::clone(&call.output)));
+        }
+        let metadata = input.schema().metadata().clone();
+        let schema = Arc::new(DFSchema::new_with_metadata(fields, metadata)?);
+        Ok(PoolStage {
+            input,
+            calls,
+            batch_size,
+            schema,
+        })
+    }
+
+    /// The stage as a plan.
+    pub fn into_plan(self) -> LogicalPlan {
+        LogicalPlan::Extension(Extension {
+            node: Arc::new(self),
+        })
+    }
+
+    /// Its calls, in the order of their result columns.
+    pub fn calls(&self) -> &[PoolCall] {
+        &self.calls
+    }
+
+    /// The most rows that a guest sees per call.
+    pub fn batch_size(&self) -> NonZeroUsize {
+        self.batch_size
+    }
+
+    fn key(&self) -> (&LogicalPlan, Vec<CallKey<'_>>, NonZeroUsize) {
+        (
+            &self.input,
+            self.calls.iter().map(PoolCall::key).collect(),
+            self.batch_size,
+        )
+    }
+}
+
+impl PartialEq for PoolStage {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for PoolStage {}
+
+impl Hash for PoolStage {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl PartialOrd for PoolStage {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        if self == other {
+            return Some(Ordering::Equal);
+        }
+        // Any order that agrees with equality will do; unequal stages that print alike have none.
+        let text = |s: &Self| s.calls.iter().map(ToString::to_string).collect::<Vec<_>>();
+        match text(self).cmp(&text(other)) {
+            Ordering::Equal => None,
+            order => Some(order),
+        }
+    }
+}
+
+impl UserDefinedLogicalNodeCore for PoolStage {
+    fn name(&self) -> &str {
+        "PoolStage"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        &self.schema
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        self.calls
+            .iter()
+            .flat_map(PoolCall::expressions)
+            .cloned()
+            .collect()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PoolStage: calls=[")?;
+        for (i, call) in self.calls.iter().enumerate() {
+            let comma = if i > 0 { ", " } else { "" };
+            write!(f, "{comma}{call}")?;
+        }
+        write!(f, "], batch_size={}", self.batch_size)
+    }
+
+    fn with_exprs_and_inputs(
+        &self,
+        exprs: Vec<Expr>,
+        mut inputs: Vec<LogicalPlan>,
+    ) -> Result<Self> {
+        let Some(input) = inputs.pop().filter(|_| inputs.is_empty()) else {
+            return plan_err!("a pool stage has one input");
+        };
+        let expected: usize = self.calls.iter().map(|c| c.expressions().count()).sum();
+        if exprs.len() != expected {
+            return plan_err!(
+                "a pool stage of {expected} expressions was given {}",
+                exprs.len()
+            );
+        }
+        let mut exprs = exprs.into_iter();
+        let mut calls = self.calls.clone();
+        for call in &mut calls {
+            let expressions = call
+                .arguments
+                .iter_mut()
+                .filter_map(|argument| match argument {
+                    PoolArgument::Each(expression) => Some(expression),
+                    PoolArgument::Constant(_) => None,
+                });
+            for (place, expression) in expressions.chain(&mut call.mask).zip(exprs.by_ref()) {
+                *place = expression;
+            }
+        }
+        PoolStage::try_new(input, calls, self.batch_size)
+    }
+
+    fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
+        // Columns of the arguments and masks are added by the caller, who sees `expressions`.
+        let inputs = self.input.schema().fields().len();
+        Some(vec![
+            output_columns
+                .iter()
+                .copied()
+                .filter(|i| *i < inputs)
+                .collect(),
+        ])
+    }
+}

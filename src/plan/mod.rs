@@ -1,0 +1,33 @@
+//! The pool stage as a node of Apache DataFusion plans.
+//!
+//! A pool stage sends columns of its input through the calls of one or more pools and appends one
+//! result column per call; every other column passes by outside the guest, untouched.
+//!
+//! ```text
+//! scan ─▶ pool stage ─▶ projection ─▶ sink
+//! ```
+//!
+//! - [`PoolStage`] is the logical node, [`PoolStageExec`] the physical one, [`PoolStagePlanner`]
+//!   turns the first into the second and [`query_planner`] installs it in a session.
+//! - A plan names its pools ([`PoolRef`]: a name, a module digest, a number of slots) and never holds
+//!   one: whoever runs the plan owns its pools. They meet when the plan is executed, through
+//!   [`Pools`], which the session's configuration carries as an extension. A plan can thus be copied,
+//!   printed, compared and dropped without any slot being started or kept alive by it, and executed
+//!   again with other pools.
+//!
+//! Errors of the core cross DataFusion's error type unharmed: [`core_error`] finds them again.
+
+mod error;
+mod logical;
+mod physical;
+mod planner;
+mod registry;
+mod stream;
+
+#[cfg(feature = "cli")]
+pub(crate) use error::find_error;
+pub use error::{core_error, to_datafusion};
+pub use logical::{PoolArgument, PoolCall, PoolStage};
+pub use physical::PoolStageExec;
+pub use planner::{PoolStagePlanner, query_planner};
+pub use registry::{PoolRef, Pools};

@@ -1,0 +1,124 @@
+//! What a pool counted.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Counters of a pool, as they stood when [`Pool::metrics`](super::Pool::metrics) was called.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PoolMetrics {
+    /// The pool's name.
+    pub pool: String,
+    /// The module's name.
+    pub module: String,
+    /// Slots that the pool has.
+    pub slots: usize,
+    /// Slots that were started, restarts included.
+    pub starts: u64,
+    /// Calls of `init`, restarts included.
+    pub inits: u64,
+    /// Slots that were started again after a failure.
+    pub restarts: u64,
+    /// Calls of UDFs.
+    pub calls: u64,
+    /// Rows in those calls.
+    pub rows: u64,
+    /// Calls that were made because a batch was too large for the guest's memory.
+    pub splits: u64,
+    /// Bytes of arguments copied in.
+    pub bytes_in: u64,
+    /// Bytes of results copied out.
+    pub bytes_out: u64,
+    /// Time that tasks waited for a slot.
+    pub wait_seconds: f64,
+    /// Time spent copying arguments in.
+    pub copy_in_seconds: f64,
+    /// Time spent in guest code.
+    pub guest_seconds: f64,
+    /// Time spent copying results out and checking them.
+    pub copy_out_seconds: f64,
+    /// Time spent starting slots, `init` included.
+    pub init_seconds: f64,
+    /// Largest linear memory of any slot, in bytes.
+    pub peak_memory_bytes: u64,
+}
+
+impl fmt::Display for PoolMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        writeln!(f, "pool {} of {}: {} slots, {} starts, {} inits, {} restarts", self.pool, self.module, self.slots, self.starts, self.inits, self.restarts)?;
+        writeln!(
+            f,
+            "  {} calls, {} rows, {} splits, {:.1} MiB in, {:.1} MiB out, peak memory of a slot {:.1} MiB",
+            self.calls,
+            self.rows,
+            self.splits,
+            mib(self.bytes_in),
+            mib(self.bytes_out),
+            mib(self.peak_memory_bytes)
+        )?;
+        write!(
+            f,
+            "  init {:.3} s, wait {:.3} s, copy in {:.3} s, guest {:.3} s, copy out {:.3} s",
+            self.init_seconds, self.wait_seconds, self.copy_in_seconds, self.guest_seconds, self.copy_out_seconds
+        )
+    }
+}
+
+/// The counters while they run; times in nanoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) starts: AtomicU64,
+    pub(crate) inits: AtomicU64,
+    pub(crate) restarts: AtomicU64,
+    pub(crate) calls: AtomicU64,
+    pub(crate) rows: AtomicU64,
+    pub(crate) splits: AtomicU64,
+    pub(crate) bytes_in: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) wait: AtomicU64,
+    pub(crate) copy_in: AtomicU64,
+    pub(crate) guest: AtomicU64,
+    pub(crate) copy_out: AtomicU64,
+    pub(crate) init: AtomicU64,
+    pub(crate) peak_memory: AtomicU64,
+}
+
+/// Adds to a counter.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.fetch_add(n, Ordering::Relaxed);
+}
+
+/// Adds to a time.
+pub(crate) fn add_time(counter: &AtomicU64, time: Duration) {
+    add(counter, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+}
+
+impl Counters {
+    pub(crate) fn snapshot(&self, pool: &str, module: &str, slots: usize) -> PoolMetrics {
+        let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
+        let seconds = |c: &AtomicU64| Duration::from_nanos(get(c)).as_secs_f64();
+        PoolMetrics {
+            pool: pool.to_owned(),
+            module: module.to_owned(),
+            slots,
+            starts: get(&self.starts),
+            inits: get(&self.inits),
+            restarts: get(&self.restarts),
+            calls: get(&self.calls),
+            rows: get(&self.rows),
+            splits: get(&self.splits),
+            bytes_in: get(&self.bytes_in),
+            bytes_out: get(&self.bytes_out),
+            wait_seconds: seconds(&self.wait),
+            copy_in_seconds: seconds(&self.copy_in),
+            guest_seconds: seconds(&self.guest),
+            copy_out_seconds: seconds(&self.copy_out),
+            init_seconds: seconds(&self.init),
+            peak_memory_bytes: get(&self.peak_memory),
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! One slot: an instance with its state, and how a batch goes through it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow::array::{Array, ArrayData, ArrayRef, UInt32Array};
+use arrow::buffer::NullBuffer;
+use wasmtime::TypedFunc;
+
+use super::metrics::{Counters, add, add_time};
+use crate::abi::{self, Arena, Reader, RowErrors, Shelf, Written, frame};
+use crate::call::{Bound, Call, bind_in};
+use crate::error::{Fault, Place, StartError, Violation};
+use crate::module::{Module, NullHandling, State};
+use crate::sandbox::{Guest, LogSink, NoGuest, Policy};
+
+/// What every slot of a pool is made from.
+pub(crate) struct Recipe {
+    pub(crate) module: Module,
+    pub(crate) pool: String,
+    pub(crate) policy: Policy,
+    pub(crate) state: Option<Arc<State>>,
+    /// Init arguments as JSON, checked and with defaults.
+    pub(crate) init_args: String,
+    pub(crate) args_digest: String,
+    pub(crate) log: LogSink,
+}
+
+/// An instance that has been initialised and has not failed.
+pub(crate) struct Slot {
+    recipe: Arc<Recipe>,
+    number: usize,
+    guest: Guest,
+    /// What `init` answered; 0 without a state.
+    state: u32,
+    arena: Arena,
+    shelf: Arc<Shelf>,
+    row_errors: RowErrors,
+    prepared: Vec<Prepared>,
+}
+
+/// A call as this slot knows it.
+struct Prepared {
+    id: u64,
+    function: TypedFunc<u32, i32>,
+    binding: u32,
+    dictionaries: Vec<PlacedDictionary>,
+    /// Constants for functions that do not understand them, as many rows long as were needed so far.
+    expanded: Vec<Option<ArrayData>>,
+}
+
+/// Dictionary values that lie in guest memory until other ones come.
+#[derive(Default)]
+struct PlacedDictionary {
+    /// `None` until they lie there.
+    values: Option<ArrayData>,
+    arena: Arena,
+    address: u32,
+}
+
+/// What a call gave.
+#[derive(Debug, Clone)]
+pub struct Output {
+    /// One element per row: null where the mask is false or the row failed.
+    pub array: ArrayRef,
+    /// The rows that failed, in order.
+    pub row_errors: Vec<RowError>,
+}
+
+/// A row that the guest could not compute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowError {
+    /// The row within its batch.
+    pub row: usize,
+    /// The guest's own number.
+    pub code: i32,
+    /// What it says.
+    pub message: String,
+}
+
+/// A call's arguments are spread out over so much of a guest's memory at most: results and the guest's
+/// own work need the rest.
+const ARGUMENT_SHARE: u64 = 8;
+
+impl Slot {
+    /// Starts a slot: makes an instance and runs `init`.
+    pub(crate) fn start(recipe: &Arc<Recipe>, number: usize, counters: &Counters) -> Result<Self, StartError> {
+        let begun = Instant::now();
+        let result = Self::start_inner(recipe, number, counters);
+        add_time(&counters.init, begun.elapsed());
+        result
+    }
+
+    fn start_inner(recipe: &Arc<Recipe>, number: usize, counters: &Counters) -> Result<Self, StartError> {
+        let place = || Place {
+            module: recipe.module.name().to_owned(),
+            udf: recipe.state.as_ref().map_or_else(|| "(stateless)".to_owned(), |s| s.name.clone()),
+            pool: recipe.pool.clone(),
+            slot: Some(number),
+            ..Place::default()
+        };
+        let failed = |fault| StartError::Slot { place: place(), fault: Box::new(fault) };
+        add(&counters.starts, 1);
+        let begun = Instant::now();
+        let mut guest = Guest::new(&recipe.module, &recipe.policy, &recipe.log, &recipe.pool, number).map_err(|e| match e {
+            NoGuest::Grant(e) => StartError::Grant { place: place(), reason: e.to_string() },
+            NoGuest::Fault(fault) => failed(fault),
+        })?;
+        let mut arena = Arena::default();
+        let mut state = 0;
+        if let Some(declared) = &recipe.state {
+            let limit = recipe.policy.init_time;
+            // The start function and `_initialize` have used some of it already.
+            let left = limit.saturating_sub(begun.elapsed());
+            add(&counters.inits, 1);
+            state = match init(&mut guest, &mut arena, declared, &recipe.init_args, left) {
+                Ok(state) => state,
+                Err(Fault::Guest { message }) => return Err(StartError::Init { place: place(), message, args_digest: recipe.args_digest.clone() }),
+                Err(Fault::Time { .. }) => return Err(failed(Fault::Time { entry: "init", limit })),
+                Err(fault) => return Err(failed(fault)),
+            };
+        }
+        let row_errors = RowErrors::new().map_err(|reason| failed(Fault::Arguments { reason }))?;
+        counters.peak_memory.fetch_max(guest.peak_memory(), std::sync::atomic::Ordering::Relaxed);
+        Ok(Slot {
+            recipe: Arc::clone(recipe),
+            number,
+            guest,
+            state,
+            arena,
+            shelf: Arc::new(Shelf::default()),
+            row_errors,
+            prepared: Vec::new(),
+        })
+    }
+
+    /// Runs `close`, where there is one; what goes wrong is logged.
+    pub(crate) fn close(mut self) {
+        let Some(symbol) = self.recipe.state.as_ref().and_then(|s| s.close.clone()) else { return };
+        let limit = self.recipe.policy.close_time;
+        let result = self.guest.function::<u32, ()>(&symbol).and_then(|close| {
+            self.guest.begin(limit);
+            self.guest.enter("close", limit, &close, self.state)
+        });
+        if let Err(fault) = result {
+            tracing::warn!(pool = self.recipe.pool, slot = self.number, module = self.recipe.module.name(), "close failed: {fault}");
+        }
+    }
+
+    /// Computes `rows` rows. Columns are those of the arguments that are not constant.
+    pub(crate) fn call(&mut self, call: &Call, columns: &[ArrayRef], rows: usize, counters: &Counters) -> Result<Output, Fault> {
+        let bound = &*call.0;
+        let at = self.prepare(bound)?;
+        let mask = propagated_nulls(bound, columns, rows);
+        let mut columns = columns.iter();
+        let arguments: Vec<ArrayData> = bound
+            .arguments
+            .iter()
+            .map(|argument| match (&argument.constant, columns.next_if_column(argument.constant.is_some())) {
+                (Some(constant), _) => Ok(constant.to_data()),
+                (None, Some(column)) => Ok(column.to_data()),
+                (None, None) => Err(Fault::Arguments { reason: "a column is missing".to_owned() }),
+            })
+            .collect::<Result<_, _>>()?;
+        let result = self.pieces(bound, at, &arguments, 0..rows, mask.as_ref(), counters);
+        counters.peak_memory.fetch_max(self.guest.peak_memory(), std::sync::atomic::Ordering::Relaxed);
+        if result.as_ref().is_err_and(Fault::spares_the_slot) {
+            self.guest.abandon();
+        }
+        result
+    }
+
+    /// Computes a range of rows, in halves where the guest's memory is too small for all at once.
+    fn pieces(
+        &mut self,
+        bound: &Bound,
+        at: usize,
+        arguments: &[ArrayData],
+        rows: Range<usize>,
+        mask: Option<&NullBuffer>,
+        counters: &Counters,
+    ) -> Result<Output, Fault> {
+        if let Some(output) = self.piece(bound, at, arguments, rows.clone(), mask, counters)? {
+            return Ok(output);
+        }
+        add(&counters.splits, 1);
+        let middle = rows.start.midpoint(rows.end);
+        let first = self.pieces(bound, at, arguments, rows.start..middle, mask, counters)?;
+        let second = self.pieces(bound, at, arguments, middle..rows.end, mask, counters)?;
+        let array = arrow::compute::concat(&[&first.array, &second.array]).map_err(|e| Fault::Arguments { reason: format!("the parts of a split batch cannot be joined: {e}") })?;
+        let shift = middle.saturating_sub(rows.start);
+        let mut row_errors = first.row_errors;
+        row_errors.extend(second.row_errors.into_iter().map(|e| RowError { row: e.row.saturating_add(shift), ..e }));
+        Ok(Output { array, row_errors })
+    }
+
+    /// One entry into the guest; `None` when the rows are too many for its memory.
+    fn piece(
+        &mut self,
+        bound: &Bound,
+        at: usize,
+        arguments: &[ArrayData],
+        rows: Range<usize>,
+        mask: Option<&NullBuffer>,
+        counters: &Counters,
+    ) -> Result<Option<Output>, Fault> {
+        let begun = Instant::now();
+        let limit = self.recipe.policy.call_time;
+        self.guest.begin(limit);
+        let count = rows.len();
+        let constants = bound.function.constants;
+        let prepared = self.prepared.get_mut(at).ok_or(Fault::Closed)?;
+        if !constants {
+            prepared.expand(bound, arguments, rows.end)?;
+        }
+        place_dictionaries(&mut self.guest, prepared, bound, arguments, limit)?;
+        let places: Vec<u32> = prepared.dictionaries.iter().map(|d| d.address).collect();
+        let share = self.guest.memory_limit() / ARGUMENT_SHARE;
+        // A single row may take all there is.
+        let most = if count > 1 { share } else { self.guest.memory_limit() };
+        let (binding, state) = (prepared.binding, self.state);
+        let expanded = &prepared.expanded;
+        let written = self.arena.write(&mut self.guest, limit, most, |w| {
+            let (call, address) = w.structure(frame::call::BYTES)?;
+            let (_, result) = w.structure(frame::ARRAY_BYTES)?;
+            let (_, row_errors) = w.structure(frame::ARRAY_BYTES)?;
+            let (table, table_at) = w.structure(arguments.len().saturating_mul(8))?;
+            let mut dictionaries = places.iter();
+            for (i, ((layout, data), argument)) in bound.layouts.iter().zip(arguments).zip(&bound.arguments).enumerate() {
+                let constant = argument.constant.is_some();
+                let (data, start, len, flags) = match (constant, constants, expanded.get(i).and_then(Option::as_ref)) {
+                    (true, true, _) => (data, 0, 1, frame::ARGUMENT_CONSTANT),
+                    (true, false, Some(expanded)) => (expanded, 0, count, 0),
+                    _ => (data, rows.start, count, 0),
+                };
+                let array = w.array(layout, data, start, len, &mut dictionaries)?;
+                w.put_u32(table, i.saturating_mul(8), array);
+                w.put_u32(table, i.saturating_mul(8).saturating_add(4), flags);
+            }
+            w.put_u32(call, frame::call::SIZE, frame::call::BYTES as u32);
+            w.put_u32(call, frame::call::BINDING, binding);
+            w.put_u32(call, frame::call::STATE, state);
+            w.put_u64(call, frame::call::ROWS, count as u64);
+            w.put_u32(call, frame::call::ARG_COUNT, arguments.len() as u32);
+            w.put_u32(call, frame::call::ARGS, table_at);
+            w.put_u32(call, frame::call::RESULT, result);
+            w.put_u32(call, frame::call::ROW_ERRORS, row_errors);
+            Ok((address, result, row_errors))
+        })?;
+        let ((address, result, row_errors), bytes) = match written {
+            Written::Done { result, bytes } => (result, bytes),
+            Written::TooLarge { .. } if count > 1 => return Ok(None),
+            Written::TooLarge { bytes } => return Err(Fault::RowTooLarge { bytes: bytes as u64, limit: self.guest.memory_limit() }),
+        };
+        let copied_in = Instant::now();
+        let function = self.prepared.get(at).ok_or(Fault::Closed)?.function.clone();
+        let status = self.guest.enter("the call", limit, &function, address)?;
+        let ran = Instant::now();
+        let output = self.output(bound, status, address, result, row_errors, rows, mask)?;
+        self.guest.reset(limit)?;
+        add(&counters.calls, 1);
+        add(&counters.rows, count as u64);
+        add(&counters.bytes_in, bytes as u64);
+        add(&counters.bytes_out, output.1);
+        add_time(&counters.copy_in, copied_in.duration_since(begun));
+        add_time(&counters.guest, ran.duration_since(copied_in));
+        add_time(&counters.copy_out, ran.elapsed());
+        Ok(Some(output.0))
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the parts of one frame")]
+    fn output(
+        &self,
+        bound: &Bound,
+        status: i32,
+        address: u32,
+        result: u32,
+        row_errors: u32,
+        rows: Range<usize>,
+        mask: Option<&NullBuffer>,
+    ) -> Result<(Output, u64), Fault> {
+        let memory = self.guest.memory();
+        match status {
+            frame::STATUS_OK => {}
+            frame::STATUS_ERROR => {
+                let word = |offset: usize| frame::read_u32(memory, u64::from(address).saturating_add(offset as u64)).unwrap_or(0);
+                return Err(Fault::Guest { message: frame::text_at(memory, word(frame::call::MESSAGE), word(frame::call::MESSAGE_LEN)) });
+            }
+            status => return Err(Violation::Status { entry: "the call", status }.into()),
+        }
+        let count = rows.len();
+        let mut reader = Reader::new(memory, &self.shelf, self.recipe.policy.output_bytes);
+        let mut errors = self.row_errors.read(&mut reader, row_errors, count)?;
+        let mask = mask.map(|m| m.slice(rows.start, count)).filter(|m| m.null_count() > 0);
+        if let Some(mask) = &mask {
+            // Rows that are null anyway cannot fail.
+            errors.retain(|(row, _, _)| mask.is_valid(*row));
+        }
+        // A failed row is null until the policy decides, so its value need not be one.
+        let failed = (!errors.is_empty()).then(|| {
+            let mut valid = vec![true; count];
+            for (row, _, _) in &errors {
+                if let Some(place) = valid.get_mut(*row) {
+                    *place = false;
+                }
+            }
+            NullBuffer::from(valid)
+        });
+        let mask = NullBuffer::union(mask.as_ref(), failed.as_ref());
+        let array = if errors.len() == count && abi_has_no_validity(bound) {
+            arrow::array::new_null_array(bound.result.data_type(), count)
+        } else {
+            reader.result(&bound.result_layout, result, count, mask.as_ref().filter(|_| !abi_has_no_validity(bound)))?
+        };
+        let row_errors = errors.into_iter().map(|(row, code, message)| RowError { row, code, message }).collect();
+        Ok((Output { array, row_errors }, reader.copied()))
+    }
+
+    /// Finds or makes what this slot knows of a call.
+    fn prepare(&mut self, bound: &Bound) -> Result<usize, Fault> {
+        if let Some(at) = self.prepared.iter().position(|p| p.id == bound.id) {
+            return Ok(at);
+        }
+        let limit = self.recipe.policy.call_time;
+        let (binding, answer) = bind_in(&mut self.guest, &mut self.arena, limit, &bound.function, &bound.arguments)?;
+        if let Some(answer) = answer
+            && answer.data_type() != bound.result.data_type()
+        {
+            return Err(Violation::Rebound { planned: bound.result.data_type().clone(), found: answer.data_type().clone() }.into());
+        }
+        let function = self.guest.function(&bound.function.symbol)?;
+        self.prepared.push(Prepared {
+            id: bound.id,
+            function,
+            binding,
+            dictionaries: Vec::new(),
+            expanded: vec![None; bound.arguments.len()],
+        });
+        Ok(self.prepared.len().saturating_sub(1))
+    }
+}
+
+impl Prepared {
+    /// Spreads constants over at least `rows` rows.
+    fn expand(&mut self, bound: &Bound, arguments: &[ArrayData], rows: usize) -> Result<(), Fault> {
+        for ((expanded, argument), data) in self.expanded.iter_mut().zip(&bound.arguments).zip(arguments) {
+            if argument.constant.is_some() && expanded.as_ref().is_none_or(|e| e.len() < rows) {
+                let indices = UInt32Array::from(vec![0_u32; rows]);
+                let array = arrow::compute::take(&arrow::array::make_array(data.clone()), &indices, None)
+                    .map_err(|e| Fault::Arguments { reason: format!("a constant of type {} cannot be spread over rows: {e}", data.data_type()) })?;
+                *expanded = Some(array.to_data());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the host cannot make rows of the result null.
+fn abi_has_no_validity(bound: &Bound) -> bool {
+    crate::module::manifest::check_propagates(bound.result.data_type()).is_err()
+}
+
+/// Puts the values of dictionaries into guest memory, those that are not there already.
+fn place_dictionaries(guest: &mut Guest, prepared: &mut Prepared, bound: &Bound, arguments: &[ArrayData], limit: Duration) -> Result<(), Fault> {
+    if !bound.layouts.iter().any(|l| l.has_dictionary) {
+        return Ok(());
+    }
+    let constants = bound.function.constants;
+    let expanded: Vec<ArrayData> = arguments
+        .iter()
+        .zip(&prepared.expanded)
+        .map(|(data, expanded)| expanded.as_ref().filter(|_| !constants).unwrap_or(data).clone())
+        .collect();
+    let mut found = Vec::new();
+    for (layout, data) in bound.layouts.iter().zip(&expanded) {
+        abi::dictionary_values(layout, data, &mut found);
+    }
+    for (i, (layout, values)) in found.into_iter().enumerate() {
+        if prepared.dictionaries.get(i).is_some_and(|placed| placed.values.as_ref().is_some_and(|v| v.ptr_eq(values))) {
+            continue;
+        }
+        if prepared.dictionaries.len() <= i {
+            prepared.dictionaries.push(PlacedDictionary::default());
+        }
+        let Some(placed) = prepared.dictionaries.get_mut(i) else { continue };
+        let most = guest.memory_limit();
+        placed.values = None;
+        let written = placed.arena.write(guest, limit, most, |w| w.array(layout, values, 0, values.len(), &mut [].iter()))?;
+        match written {
+            Written::Done { result, .. } => {
+                placed.address = result;
+                placed.values = Some(values.clone());
+            }
+            Written::TooLarge { bytes } => return Err(Fault::RowTooLarge { bytes: bytes as u64, limit: most }),
+        }
+    }
+    Ok(())
+}
+
+/// Takes from an iterator unless the position holds a constant.
+trait NextColumn<'a> {
+    fn next_if_column(&mut self, constant: bool) -> Option<&'a ArrayRef>;
+}
+
+impl<'a> NextColumn<'a> for std::slice::Iter<'a, ArrayRef> {
+    fn next_if_column(&mut self, constant: bool) -> Option<&'a ArrayRef> {
+        if constant { None } else { self.next() }
+    }
+}
+
+/// Where an argument is null and nulls propagate.
+fn propagated_nulls(bound: &Bound, columns: &[ArrayRef], rows: usize) -> Option<NullBuffer> {
+    if bound.function.nulls != NullHandling::Propagate {
+        return None;
+    }
+    let mut nulls: Option<NullBuffer> = None;
+    if bound.arguments.iter().filter_map(|a| a.constant.as_ref()).any(|c| c.logical_null_count() > 0) {
+        nulls = Some(NullBuffer::new_null(rows));
+    }
+    for column in columns {
+        // Only few types have nulls that are not in their own validity.
+        let own = match column.data_type() {
+            t if t.is_primitive() => column.nulls().cloned(),
+            _ => column.logical_nulls(),
+        };
+        if own.is_some() {
+            nulls = NullBuffer::union(nulls.as_ref(), own.as_ref());
+        }
+    }
+    nulls.filter(|n| n.null_count() > 0)
+}
+
+/// Runs `init`.
+fn init(guest: &mut Guest, arena: &mut Arena, state: &State, args: &str, limit: Duration) -> Result<u32, Fault> {
+    let init = guest.function::<u32, i32>(&state.init)?;
+    guest.begin(limit);
+    let most = guest.memory_limit();
+    let written = arena.write(guest, limit, most, |w| {
+        let (init, address) = w.structure(frame::init::BYTES)?;
+        let text = w.copy(args.as_bytes())?;
+        w.put_u32(init, frame::init::SIZE, frame::init::BYTES as u32);
+        w.put_u32(init, frame::init::ARGS, text);
+        w.put_u32(init, frame::init::ARGS_LEN, u32::try_from(args.len()).map_err(|e| e.to_string())?);
+        Ok(address)
+    })?;
+    let address = match written {
+        Written::Done { result, .. } => result,
+        Written::TooLarge { bytes } => return Err(Fault::RowTooLarge { bytes: bytes as u64, limit: most }),
+    };
+    let status = guest.enter("init", limit, &init, address)?;
+    let memory = guest.memory();
+    let word = |offset: usize| frame::read_u32(memory, u64::from(address).saturating_add(offset as u64)).unwrap_or(0);
+    match status {
+        frame::STATUS_OK => Ok(word(frame::init::STATE)),
+        frame::STATUS_ERROR => Err(Fault::Guest { message: frame::text_at(memory, word(frame::init::MESSAGE), word(frame::init::MESSAGE_LEN)) }),
+        status => Err(Violation::Status { entry: "init", status }.into()),
+    }
+}

@@ -1,0 +1,19 @@
+//! What a guest may do: policy, engine settings, limits, host functions, deadlines. Nothing outside
+//! this module grants a capability.
+
+mod engine;
+mod guest;
+mod log;
+mod names;
+mod policy;
+mod state;
+mod wasi;
+
+pub use engine::{Engine, EngineConfig};
+pub(crate) use guest::Guest;
+pub use log::{LogLevel, LogLine, LogSink};
+pub use policy::{Grant, Policy};
+pub(crate) use state::{SlotState, link};
+pub(crate) use guest::NoGuest;
+pub(crate) use log::tracing_sink;
+pub(crate) use names::is_wasi_name;

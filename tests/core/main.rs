@@ -1,0 +1,8 @@
+//! What embedders of the core rely on: the library through its public API, without DataFusion.
+
+mod arrays;
+mod behaviour;
+mod guests;
+mod hostile;
+mod identity;
+mod udfs;

@@ -1,0 +1,300 @@
+//! What the command line says when something is wrong, and how it ends.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, ListArray};
+use arrow::datatypes::Int64Type;
+
+use crate::cli::{Form, Workplace, batch, module, write_arrow};
+
+/// Runs with arguments separated by blanks; `$math` and the like stand for modules.
+fn said(workplace: &Workplace, line: &str, code: i32) -> String {
+    let arguments: Vec<std::ffi::OsString> = line
+        .split_whitespace()
+        .map(|word| {
+            word.strip_prefix('$')
+                .map_or_else(|| word.into(), |name| module(name).into_os_string())
+        })
+        .collect();
+    workplace.wasmill(arguments).failure(code)
+}
+
+fn numbers(workplace: &Workplace) {
+    workplace.file("in.csv", "a,b,name\n12,8,x\n18,0,y\n7,0,z\n");
+}
+
+#[test]
+fn names_that_do_not_exist_are_answered_with_names_that_do() {
+    let workplace = Workplace::new();
+    numbers(&workplace);
+    let all = [
+        said(&workplace, "run $math gdc -i in.csv -o out.csv", 2),
+        said(
+            &workplace,
+            "run $math gcd -i in.csv -o out.csv --arg c=a",
+            2,
+        ),
+        said(
+            &workplace,
+            "run $math gcd -i in.csv -o out.csv --arg a=nam",
+            2,
+        ),
+        said(&workplace, "run $math upper -i in.csv -o out.csv", 2),
+        said(
+            &workplace,
+            "run $math gcd -i in.csv -o out.csv --select a,gdc",
+            2,
+        ),
+        said(
+            &workplace,
+            "run $math gcd -i in.csv -o out.csv --arg a=a --arg a=b",
+            2,
+        ),
+    ];
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    error: math has no UDF `gdc`; did you mean `gcd`?
+
+    error: `gcd` has no parameter `c`
+    hint: the parameters are `a`, `b`
+
+    error: the input has no column `nam`
+    hint: did you mean `name`? The columns are `a`, `b`, `name`
+
+    error: the parameter `text` of `upper` has no argument, and the input no column of that name
+    hint: give one with --arg text=COLUMN or --arg text=lit:VALUE; the columns are `a`, `b`, `name`
+
+    error: the input has no column `gdc`
+    hint: the columns are `a`, `b`, `name`, and `gcd` for the result
+
+    error: the parameter `a` is given twice
+    "#);
+    assert_eq!(workplace.files(), ["in.csv"]);
+}
+
+#[test]
+fn types_that_do_not_fit_are_named() {
+    let workplace = Workplace::new();
+    numbers(&workplace);
+    let all = [
+        said(
+            &workplace,
+            "run $math gcd -i in.csv -o out.csv --arg a=name",
+            2,
+        ),
+        said(
+            &workplace,
+            "run $math gcd -i in.csv -o out.csv --arg a=lit:1.5",
+            2,
+        ),
+        said(
+            &workplace,
+            "run $identity identity -i in.csv -o out.csv --arg x=lit:name",
+            2,
+        ),
+    ];
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    error: `gcd` of math cannot take (Utf8, Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
+
+    error: `gcd` of math cannot take (literal "1.5", Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
+
+    error: the constant "name" for `x` is not an SQL literal: Schema error: No field named name.
+    hint: the parameter takes any type, so write the literal as in SQL: 3, 1.5, true, 'text', null, DATE '2020-01-01'
+    "#);
+}
+
+#[test]
+fn options_with_nonsense_are_refused() {
+    let workplace = Workplace::new();
+    numbers(&workplace);
+    for wrong in [
+        "--slots 0",
+        "--slots -1",
+        "--batch-size 0",
+        "--batch-size -5",
+        "--memory 256",
+        "--timeout 10",
+        "--arg x",
+        "--init {",
+        "--format xml",
+        "--unknown",
+    ] {
+        said(
+            &workplace,
+            &format!("run $math gcd -i in.csv -o out.csv {wrong}"),
+            2,
+        );
+    }
+    said(&workplace, "run $math gcd -i in.csv -o out.unknown", 2);
+    said(&workplace, "run $math gcd -o out.csv", 2);
+    said(&workplace, "run $math gcd -i in.csv", 2);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named() {
+    let workplace = Workplace::new();
+    numbers(&workplace);
+    workplace.file("other.csv", "a,c,name\n1,2,x\n");
+    workplace.file("broken.parquet", "PAR1 but nothing more");
+    workplace.file("broken.arrow", "ARROW1 but nothing more of it");
+    workplace.file("unknown.xyz", "?");
+    let all = [
+        said(&workplace, "run $math gcd -i missing.csv -o out.csv", 3),
+        said(&workplace, "run missing.wasm gcd -i in.csv -o out.csv", 3),
+        said(
+            &workplace,
+            "run $math gcd -i in.csv -i other.csv -o out.csv",
+            3,
+        ),
+        said(&workplace, "run $math gcd -i broken.arrow -o out.csv", 3),
+        said(&workplace, "run $math gcd -i unknown.xyz -o out.csv", 3),
+        said(&workplace, "run $math gcd -i . -o out.csv", 3),
+        said(&workplace, "run $math gcd -i in.csv -o missing/out.csv", 3),
+        said(&workplace, "run $math gcd -i in.csv -o . --format csv", 3),
+        said(
+            &workplace,
+            "run $math gcd -i in.csv -o out.csv --init @missing.json",
+            3,
+        ),
+    ];
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    error: cannot read missing.csv: No such file or directory (os error 2)
+
+    error: cannot read the module missing.wasm: No such file or directory (os error 2)
+
+    error: other.csv cannot be used: its columns differ from those of in.csv: column 1 is `c` where `b` is expected
+
+    error: broken.arrow cannot be decoded: it does not end with a footer; it may be cut short, or be an Arrow stream
+
+    error: unknown.xyz cannot be used: its format is not known from its name or first bytes; name it with --input-format
+
+    error: . cannot be used: it is a folder; name the files in it
+
+    error: cannot write missing/out.csv: No such file or directory (os error 2)
+
+    error: cannot write .: it is a folder; name a file in it
+
+    error: cannot read the init arguments missing.json: No such file or directory (os error 2)
+    "#);
+    let parquet = said(&workplace, "run $math gcd -i broken.parquet -o out.csv", 3);
+    assert!(parquet.contains("broken.parquet"), "{parquet}");
+}
+
+#[test]
+fn a_format_that_has_no_place_for_a_type_names_the_column() {
+    let workplace = Workplace::new();
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>([Some([
+        Some(1),
+        None,
+    ])]));
+    write_arrow(
+        &workplace.path("in.arrow"),
+        Form::File,
+        &[batch(vec![("lists", lists)])],
+    );
+    let text = said(
+        &workplace,
+        "run $identity identity -i in.arrow -o out.csv --arg x=lists",
+        3,
+    );
+    assert!(text.contains("`lists`") && text.contains("List"), "{text}");
+    assert_eq!(workplace.files(), ["in.arrow"]);
+}
+
+#[test]
+fn a_failed_row_is_numbered_in_the_input() {
+    let workplace = Workplace::new();
+    let a: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
+    let b: ArrayRef = Arc::new(Int64Array::from_iter_values(
+        (0..100).map(|i| i64::from(i != 41 && i != 77)),
+    ));
+    write_arrow(
+        &workplace.path("in.arrow"),
+        Form::File,
+        &[batch(vec![("a", a), ("b", b)])],
+    );
+    // The lowest row is named, whatever the slots and batches.
+    for options in [
+        "",
+        "--batch-size 1 --slots 2",
+        "--batch-size 7 --slots 2",
+        "--batch-size 50",
+    ] {
+        let text = said(
+            &workplace,
+            &format!("run $math div -i in.arrow -o out.csv {options}"),
+            1,
+        );
+        assert!(
+            text.contains("row 41)") && text.contains("division by zero"),
+            "{text}"
+        );
+    }
+    assert_eq!(workplace.files(), ["in.arrow"]);
+}
+
+#[test]
+fn refused_init_arguments_stop_the_run_before_it_starts() {
+    let workplace = Workplace::new();
+    workplace.file("in.csv", "text\nhello\n");
+    workplace.file("wrong.json", r#"{"vocab": []}"#);
+    workplace.file("useless.json", r#"{"vocabulary": ["hello"]}"#);
+    said(
+        &workplace,
+        "run $tokenize encode -i in.csv -o out.parquet --init @wrong.json",
+        2,
+    );
+    let text = said(
+        &workplace,
+        "run $tokenize encode -i in.csv -o out.parquet --init @useless.json",
+        1,
+    );
+    assert!(text.contains("init failed"), "{text}");
+    said(
+        &workplace,
+        "run $math upper -i in.csv -o out.parquet --init {\"k\":1}",
+        2,
+    );
+}
+
+/// A guest whose function does as its body says.
+fn guest(workplace: &Workplace, body: &str) {
+    let text = format!(
+        r#"(module
+  (memory (export "memory") 1)
+  (func (export "wasmill_alloc") (param i32 i32) (result i32) (i32.const 1024))
+  (func (export "wasmill_free") (param i32 i32 i32))
+  (func (export "f") (param $frame i32) (result i32) {body})
+  (@custom "wasmill.manifest" "{{\"abi\":1,\"kind\":\"scalar\",\"name\":\"f\",\"symbol\":\"f\",\"args\":[{{\"name\":\"a\",\"format\":\"l\"}}],\"result\":{{\"format\":\"l\"}},\"volatility\":\"immutable\",\"nulls\":\"handle\"}}\n"))"#
+    );
+    workplace.file("guest.wasm", wat::parse_str(text).expect("a module"));
+}
+
+#[test]
+fn traps_and_limits_have_codes_of_their_own() {
+    let workplace = Workplace::new();
+    numbers(&workplace);
+    guest(&workplace, "(unreachable)");
+    let trapped = said(&workplace, "run guest.wasm f -i in.csv -o out.csv", 6);
+    assert!(trapped.contains("trapped"), "{trapped}");
+    guest(&workplace, "(loop $forever (br $forever)) (i32.const 0)");
+    let late = said(
+        &workplace,
+        "run guest.wasm f -i in.csv -o out.csv --timeout 50ms",
+        5,
+    );
+    assert!(late.contains("--timeout"), "{late}");
+    workplace.file("text.wasm", "(module)");
+    said(&workplace, "run text.wasm f -i in.csv -o out.csv", 4);
+    assert_eq!(workplace.files(), ["guest.wasm", "in.csv", "text.wasm"]);
+}
+
+#[test]
+fn a_value_beyond_the_sample_that_does_not_fit_its_column_is_an_input_error() {
+    let workplace = Workplace::new();
+    let mut text = String::from("a,b\n");
+    (0..20_000).for_each(|i| text.push_str(&format!("{i},1\n")));
+    text.push_str("many,1\n");
+    workplace.file("in.csv", text);
+    said(&workplace, "run $math gcd -i in.csv -o out.csv", 3);
+    assert_eq!(workplace.files(), ["in.csv"]);
+}

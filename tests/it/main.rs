@@ -1,0 +1,11 @@
+//! The real binary and the planner, from the outside.
+
+#![cfg(feature = "cli")]
+
+mod cli;
+mod cli_arrow_files;
+mod cli_errors;
+mod cli_inspect;
+mod cli_pools;
+mod cli_run;
+mod plan;
