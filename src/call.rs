@@ -26,13 +26,19 @@ pub struct Argument {
 impl Argument {
     /// A column.
     pub fn column(field: impl Into<FieldRef>) -> Self {
-        Argument { field: field.into(), constant: None }
+        Argument {
+            field: field.into(),
+            constant: None,
+        }
     }
 
     /// A value that is the same for all rows: an array of one row.
     pub fn constant(value: ArrayRef) -> Self {
         let field = Field::new("constant", value.data_type().clone(), value.is_null(0));
-        Argument { field: Arc::new(field), constant: Some(value) }
+        Argument {
+            field: Arc::new(field),
+            constant: Some(value),
+        }
     }
 }
 
@@ -85,7 +91,11 @@ impl Module {
     ///
     /// # Errors
     /// [`BindError`] when the arguments are not what the function takes, or `bind` refuses them.
-    pub fn bind(&self, function: &Arc<Function>, arguments: Vec<Argument>) -> Result<Call, BindError> {
+    pub fn bind(
+        &self,
+        function: &Arc<Function>,
+        arguments: Vec<Argument>,
+    ) -> Result<Call, BindError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         self.check_arguments(function, &arguments)?;
         let fields: Vec<FieldRef> = arguments.iter().map(|a| Arc::clone(&a.field)).collect();
@@ -99,24 +109,44 @@ impl Module {
         let layouts = fields
             .iter()
             .zip(&function.parameters)
-            .map(|(f, p)| Layout::new(f, &p.name).map_err(|e| type_error(format!("argument `{}`", p.name), f.data_type(), e)))
+            .map(|(f, p)| {
+                Layout::new(f, &p.name)
+                    .map_err(|e| type_error(format!("argument `{}`", p.name), f.data_type(), e))
+            })
             .collect::<Result<Vec<_>, _>>()?;
         let declared = match (&function.result, &function.bind) {
             (ResultType::Exact(field), None) => Arc::clone(field),
-            (ResultType::SameAs(n), None) => fields.get(*n).map(Arc::clone).unwrap_or_else(|| Arc::new(Field::new("", DataType::Null, true))),
+            (ResultType::SameAs(n), None) => fields
+                .get(*n)
+                .map(Arc::clone)
+                .unwrap_or_else(|| Arc::new(Field::new("", DataType::Null, true))),
             (result, Some(_)) => {
                 let answer = self.ask_bind(function, &arguments)?;
                 self.answered(function, result, &fields, answer)?
             }
-            (ResultType::Bound, None) => return Err(self.bind_error(function, "the manifest names no `bind` export".to_owned(), ErrorClass::ModuleRefused)),
+            (ResultType::Bound, None) => {
+                return Err(self.bind_error(
+                    function,
+                    "the manifest names no `bind` export".to_owned(),
+                    ErrorClass::ModuleRefused,
+                ));
+            }
         };
         let declared = Arc::new(declared.as_ref().clone().with_name(&function.name));
         if function.nulls == NullHandling::Propagate {
-            crate::module::manifest::check_propagates(declared.data_type()).map_err(|e| type_error("the result".to_owned(), declared.data_type(), e))?;
+            crate::module::manifest::check_propagates(declared.data_type())
+                .map_err(|e| type_error("the result".to_owned(), declared.data_type(), e))?;
         }
-        let result_layout = Layout::new(&declared, "value").map_err(|e| type_error("the result".to_owned(), declared.data_type(), e))?;
-        let masked = function.nulls == NullHandling::Propagate && fields.iter().any(|f| f.is_nullable());
-        let result = Arc::new(declared.as_ref().clone().with_nullable(declared.is_nullable() || masked));
+        let result_layout = Layout::new(&declared, "value")
+            .map_err(|e| type_error("the result".to_owned(), declared.data_type(), e))?;
+        let masked =
+            function.nulls == NullHandling::Propagate && fields.iter().any(|f| f.is_nullable());
+        let result = Arc::new(
+            declared
+                .as_ref()
+                .clone()
+                .with_nullable(declared.is_nullable() || masked),
+        );
         Ok(Call(Arc::new(Bound {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             module: self.clone(),
@@ -129,8 +159,15 @@ impl Module {
         })))
     }
 
-    fn check_arguments(&self, function: &Function, arguments: &[Argument]) -> Result<(), BindError> {
-        let found: Vec<String> = arguments.iter().map(|a| a.field.data_type().to_string()).collect();
+    fn check_arguments(
+        &self,
+        function: &Function,
+        arguments: &[Argument],
+    ) -> Result<(), BindError> {
+        let found: Vec<String> = arguments
+            .iter()
+            .map(|a| a.field.data_type().to_string())
+            .collect();
         let refused = |reason| BindError::Arguments {
             module: self.name().to_owned(),
             udf: function.name.clone(),
@@ -138,18 +175,32 @@ impl Module {
             reason,
         };
         if arguments.len() != function.parameters.len() {
-            return Err(refused(format!("it takes {} arguments ({})", function.parameters.len(), function.signature())));
+            return Err(refused(format!(
+                "it takes {} arguments ({})",
+                function.parameters.len(),
+                function.signature()
+            )));
         }
         for (parameter, argument) in function.parameters.iter().zip(arguments) {
             if let ParameterType::Exact(field) = &parameter.accepts
-                && !field.data_type().equals_datatype(argument.field.data_type())
+                && !field
+                    .data_type()
+                    .equals_datatype(argument.field.data_type())
             {
-                return Err(refused(format!("`{}` is {}; cast it to {}", parameter.name, argument.field.data_type(), field.data_type())));
+                return Err(refused(format!(
+                    "`{}` is {}; cast it to {}",
+                    parameter.name,
+                    argument.field.data_type(),
+                    field.data_type()
+                )));
             }
             if let Some(constant) = &argument.constant
                 && (constant.len() != 1 || constant.data_type() != argument.field.data_type())
             {
-                return Err(refused(format!("the constant for `{}` must be one row of its type", parameter.name)));
+                return Err(refused(format!(
+                    "the constant for `{}` must be one row of its type",
+                    parameter.name
+                )));
             }
         }
         Ok(())
@@ -157,7 +208,13 @@ impl Module {
 
     /// Checks the answer of `bind` against the manifest (case: the manifest says utf8 and `bind`
     /// answers large utf8).
-    fn answered(&self, function: &Function, result: &ResultType, fields: &[FieldRef], answer: Option<Field>) -> Result<FieldRef, BindError> {
+    fn answered(
+        &self,
+        function: &Function,
+        result: &ResultType,
+        fields: &[FieldRef],
+        answer: Option<Field>,
+    ) -> Result<FieldRef, BindError> {
         let declared = match result {
             ResultType::Exact(field) => Some(field),
             ResultType::SameAs(n) => fields.get(*n),
@@ -166,22 +223,41 @@ impl Module {
         match (declared, answer) {
             (None, Some(answer)) => Ok(Arc::new(answer)),
             (Some(declared), None) => Ok(Arc::clone(declared)),
-            (Some(declared), Some(answer)) if declared.data_type() == answer.data_type() => Ok(Arc::clone(declared)),
+            (Some(declared), Some(answer)) if declared.data_type() == answer.data_type() => {
+                Ok(Arc::clone(declared))
+            }
             (Some(declared), Some(answer)) => Err(self.bind_error(
                 function,
-                format!("it answered {} and the manifest declares {}", answer.data_type(), declared.data_type()),
+                format!(
+                    "it answered {} and the manifest declares {}",
+                    answer.data_type(),
+                    declared.data_type()
+                ),
                 ErrorClass::ModuleRefused,
             )),
-            (None, None) => Err(self.bind_error(function, "it answered no type".to_owned(), ErrorClass::ModuleRefused)),
+            (None, None) => Err(self.bind_error(
+                function,
+                "it answered no type".to_owned(),
+                ErrorClass::ModuleRefused,
+            )),
         }
     }
 
     fn bind_error(&self, function: &Function, reason: String, class: ErrorClass) -> BindError {
-        BindError::Bind { module: self.name().to_owned(), udf: function.name.clone(), reason, class }
+        BindError::Bind {
+            module: self.name().to_owned(),
+            udf: function.name.clone(),
+            reason,
+            class,
+        }
     }
 
     /// Asks `bind` in a throwaway instance, or remembers what it said.
-    fn ask_bind(&self, function: &Function, arguments: &[Argument]) -> Result<Option<Field>, BindError> {
+    fn ask_bind(
+        &self,
+        function: &Function,
+        arguments: &[Argument],
+    ) -> Result<Option<Field>, BindError> {
         let key = memo_key(self, function, arguments);
         if let Some(answer) = memo().get(&key) {
             return Ok(answer.clone());
@@ -189,17 +265,33 @@ impl Module {
         let policy = Policy::planning();
         let fault = |f: Fault| match f {
             Fault::Guest { message } => {
-                let types: Vec<String> = arguments.iter().map(|a| a.field.data_type().to_string()).collect();
-                BindError::Refused { module: self.name().to_owned(), udf: function.name.clone(), found: types.join(", "), message }
+                let types: Vec<String> = arguments
+                    .iter()
+                    .map(|a| a.field.data_type().to_string())
+                    .collect();
+                BindError::Refused {
+                    module: self.name().to_owned(),
+                    udf: function.name.clone(),
+                    found: types.join(", "),
+                    message,
+                }
             }
             other => self.bind_error(function, other.to_string(), other.class()),
         };
-        let mut guest = Guest::new(self, &policy, &tracing_sink(), "planning", 0).map_err(|e| match e {
-            NoGuest::Fault(f) => fault(f),
-            NoGuest::Grant(e) => self.bind_error(function, e.to_string(), ErrorClass::Io),
-        })?;
+        let mut guest =
+            Guest::new(self, &policy, &tracing_sink(), "planning", 0).map_err(|e| match e {
+                NoGuest::Fault(f) => fault(f),
+                NoGuest::Grant(e) => self.bind_error(function, e.to_string(), ErrorClass::Io),
+            })?;
         let mut arena = Arena::default();
-        let (_, answer) = bind_in(&mut guest, &mut arena, policy.call_time, function, arguments).map_err(fault)?;
+        let (_, answer) = bind_in(
+            &mut guest,
+            &mut arena,
+            policy.call_time,
+            function,
+            arguments,
+        )
+        .map_err(fault)?;
         let mut memo = memo();
         if memo.len() >= MEMO_ENTRIES {
             memo.clear();
@@ -221,7 +313,11 @@ fn memo() -> std::sync::MutexGuard<'static, Memo> {
 fn memo_key(module: &Module, function: &Function, arguments: &[Argument]) -> String {
     let mut key = format!("{} {:?}", module.digest(), function.bind);
     for argument in arguments {
-        key.push_str(&format!("\n{:?} {:?}", argument.field, argument.constant.as_ref().map(Array::to_data)));
+        key.push_str(&format!(
+            "\n{:?} {:?}",
+            argument.field,
+            argument.constant.as_ref().map(Array::to_data)
+        ));
     }
     key
 }
@@ -234,7 +330,9 @@ pub(crate) fn bind_in(
     function: &Function,
     arguments: &[Argument],
 ) -> Result<(u32, Option<Field>), Fault> {
-    let Some(symbol) = &function.bind else { return Ok((0, None)) };
+    let Some(symbol) = &function.bind else {
+        return Ok((0, None));
+    };
     let bind = guest.function::<u32, i32>(symbol)?;
     guest.begin(limit);
     let layouts = arguments
@@ -242,12 +340,22 @@ pub(crate) fn bind_in(
         .map(|a| Layout::new(&a.field, a.field.name()))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|reason| Fault::Arguments { reason })?;
-    let constants: Vec<_> = arguments.iter().map(|a| a.constant.as_ref().map(Array::to_data)).collect();
+    let constants: Vec<_> = arguments
+        .iter()
+        .map(|a| a.constant.as_ref().map(Array::to_data))
+        .collect();
     let most = guest.memory_limit();
     let written = arena.write(guest, limit, most, |w| {
         let (bind, address) = w.structure(frame::bind::BYTES)?;
         let (_, result) = w.structure(frame::SCHEMA_BYTES)?;
-        let fields = abi::write_schemas(w, arguments.iter().map(|a| a.field.as_ref()).collect::<Vec<_>>().into_iter())?;
+        let fields = abi::write_schemas(
+            w,
+            arguments
+                .iter()
+                .map(|a| a.field.as_ref())
+                .collect::<Vec<_>>()
+                .into_iter(),
+        )?;
         let (table, constants_at) = w.structure(constants.len().saturating_mul(4))?;
         for (i, (layout, constant)) in layouts.iter().zip(&constants).enumerate() {
             if let Some(constant) = constant {
@@ -264,20 +372,42 @@ pub(crate) fn bind_in(
     })?;
     let (address, result) = match written {
         Written::Done { result, .. } => result,
-        Written::TooLarge { bytes } => return Err(Fault::RowTooLarge { bytes: bytes as u64, limit: most }),
+        Written::TooLarge { bytes } => {
+            return Err(Fault::RowTooLarge {
+                bytes: bytes as u64,
+                limit: most,
+            });
+        }
     };
     let status = guest.enter("bind", limit, &bind, address)?;
     let memory = guest.memory();
-    let word = |offset: usize| frame::read_u32(memory, u64::from(address).saturating_add(offset as u64)).unwrap_or(0);
+    let word = |offset: usize| {
+        frame::read_u32(memory, u64::from(address).saturating_add(offset as u64)).unwrap_or(0)
+    };
     match status {
         frame::STATUS_OK => {}
         frame::STATUS_ERROR => {
-            let message = frame::text_at(memory, word(frame::bind::MESSAGE), word(frame::bind::MESSAGE_LEN));
+            let message = frame::text_at(
+                memory,
+                word(frame::bind::MESSAGE),
+                word(frame::bind::MESSAGE_LEN),
+            );
             return Err(Fault::Guest { message });
         }
-        status => return Err(Violation::Status { entry: "bind", status }.into()),
+        status => {
+            return Err(Violation::Status {
+                entry: "bind",
+                status,
+            }
+            .into());
+        }
     }
-    let untouched = frame::bytes_at(memory, u64::from(result), frame::SCHEMA_BYTES as u64).is_none_or(|b| b.iter().all(|b| *b == 0));
-    let answer = if untouched { None } else { Some(abi::read_schema(memory, result)?) };
+    let untouched = frame::bytes_at(memory, u64::from(result), frame::SCHEMA_BYTES as u64)
+        .is_none_or(|b| b.iter().all(|b| *b == 0));
+    let answer = if untouched {
+        None
+    } else {
+        Some(abi::read_schema(memory, result)?)
+    };
     Ok((word(frame::bind::BINDING), answer))
 }

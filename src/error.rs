@@ -83,7 +83,9 @@ pub enum ModuleError {
         reason: String,
     },
     /// A load limit.
-    #[error("{module} exceeds a load limit: {what} is {found}, at most {limit} are accepted; raise it in `ModuleLimits` if the module is trusted with more")]
+    #[error(
+        "{module} exceeds a load limit: {what} is {found}, at most {limit} are accepted; raise it in `ModuleLimits` if the module is trusted with more"
+    )]
     Limit {
         /// The module's name.
         module: String,
@@ -129,7 +131,9 @@ pub enum ModuleError {
         reason: String,
     },
     /// Compiling took too long.
-    #[error("compiling {module} took longer than {limit:?}; make it smaller, or raise `ModuleLimits::compile_time`")]
+    #[error(
+        "compiling {module} took longer than {limit:?}; make it smaller, or raise `ModuleLimits::compile_time`"
+    )]
     CompileTime {
         /// The module's name.
         module: String,
@@ -181,7 +185,9 @@ pub enum BindError {
         reason: String,
     },
     /// A type that cannot cross the boundary.
-    #[error("`{udf}` of {module}: the type {data_type} of {place} cannot cross the boundary: {reason}")]
+    #[error(
+        "`{udf}` of {module}: the type {data_type} of {place} cannot cross the boundary: {reason}"
+    )]
     Type {
         /// The module's name.
         module: String,
@@ -260,7 +266,7 @@ pub enum StartError {
     #[error("{place}: init failed: {message} (init arguments {args_digest})")]
     Init {
         /// Where.
-        place: Place,
+        place: Box<Place>,
         /// What the guest said.
         message: String,
         /// First digits of the SHA-256 of the init arguments.
@@ -270,7 +276,7 @@ pub enum StartError {
     #[error("{place}: the slot did not start: {fault}")]
     Slot {
         /// Where.
-        place: Place,
+        place: Box<Place>,
         /// What went wrong.
         fault: Box<Fault>,
     },
@@ -278,7 +284,7 @@ pub enum StartError {
     #[error("{place}: {reason}")]
     Grant {
         /// Where.
-        place: Place,
+        place: Box<Place>,
         /// Which folder and why.
         reason: String,
     },
@@ -345,7 +351,7 @@ impl fmt::Display for Place {
 #[error("{place}: {fault}")]
 pub struct CallError {
     /// Where.
-    pub place: Place,
+    pub place: Box<Place>,
     /// What went wrong.
     #[source]
     pub fault: Box<Fault>,
@@ -377,7 +383,9 @@ pub enum Fault {
         code: i32,
     },
     /// Wall time.
-    #[error("{entry} took longer than {limit:?}; raise the limit (`Policy::call_time`, `--timeout`) or send fewer rows per call")]
+    #[error(
+        "{entry} took longer than {limit:?}; raise the limit (`Policy::call_time`, `--timeout`) or send fewer rows per call"
+    )]
     Time {
         /// Which entry point.
         entry: &'static str,
@@ -385,7 +393,9 @@ pub enum Fault {
         limit: Duration,
     },
     /// Linear memory.
-    #[error("the guest needed more memory than its limit of {limit} bytes ({requested} bytes asked for); raise it (`Policy::memory`, `--memory`) or send fewer rows per call")]
+    #[error(
+        "the guest needed more memory than its limit of {limit} bytes ({requested} bytes asked for); raise it (`Policy::memory`, `--memory`) or send fewer rows per call"
+    )]
     Memory {
         /// The limit in bytes.
         limit: u64,
@@ -393,13 +403,17 @@ pub enum Fault {
         requested: u64,
     },
     /// Table elements.
-    #[error("the guest needed a table of more than {limit} elements; raise `Policy::table_elements`")]
+    #[error(
+        "the guest needed a table of more than {limit} elements; raise `Policy::table_elements`"
+    )]
     Table {
         /// The limit.
         limit: u64,
     },
     /// One row does not fit the guest's memory.
-    #[error("a single row needs {bytes} bytes of arguments, which the guest could not allocate within its limit of {limit} bytes; raise it (`Policy::memory`, `--memory`)")]
+    #[error(
+        "a single row needs {bytes} bytes of arguments, which the guest could not allocate within its limit of {limit} bytes; raise it (`Policy::memory`, `--memory`)"
+    )]
     RowTooLarge {
         /// Bytes of the row's arguments.
         bytes: u64,
@@ -407,7 +421,9 @@ pub enum Fault {
         limit: u64,
     },
     /// The result is larger than the policy allows.
-    #[error("the result is larger than {limit} bytes; send fewer rows per call (`--batch-size`) or raise `Policy::output_bytes`")]
+    #[error(
+        "the result is larger than {limit} bytes; send fewer rows per call (`--batch-size`) or raise `Policy::output_bytes`"
+    )]
     OutputTooLarge {
         /// The limit in bytes.
         limit: u64,
@@ -428,7 +444,9 @@ pub enum Fault {
         reason: String,
     },
     /// The state of a sequence was lost with its slot, and cannot be rebuilt.
-    #[error("the sequence's slot was lost by an earlier failure, and its state with it; start the run again")]
+    #[error(
+        "the sequence's slot was lost by an earlier failure, and its state with it; start the run again"
+    )]
     StateLost,
     /// The slot could not be restarted.
     #[error("the slot was lost and could not be started again: {0}")]
@@ -437,7 +455,9 @@ pub enum Fault {
     #[error("the pool is closed")]
     Closed,
     /// A row failed and the policy is to fail.
-    #[error("row failed: {message} (code {code}); handle it in the query, or let the function return a null")]
+    #[error(
+        "row failed: {message} (code {code}); handle it in the query, or let the function return a null"
+    )]
     Row {
         /// The guest's number.
         code: i32,
@@ -445,7 +465,9 @@ pub enum Fault {
         message: String,
     },
     /// The host's own code panicked while it handled the call.
-    #[error("the host failed while handling the call: {message}; this is a bug in Wasmill, please report it")]
+    #[error(
+        "the host failed while handling the call: {message}; this is a bug in Wasmill, please report it"
+    )]
     Host {
         /// The panic's text.
         message: String,
@@ -508,7 +530,9 @@ pub enum Violation {
         found: i64,
     },
     /// A pointer and length outside memory.
-    #[error("{what} of the result {path}: {bytes} bytes at {pointer:#x} lie outside the memory of {memory} bytes")]
+    #[error(
+        "{what} of the result {path}: {bytes} bytes at {pointer:#x} lie outside the memory of {memory} bytes"
+    )]
     Bounds {
         /// Which buffer or struct.
         what: &'static str,
@@ -548,7 +572,9 @@ pub enum Violation {
         status: i32,
     },
     /// The allocator answered a block that cannot be.
-    #[error("wasmill_alloc({size}, {align}) answered {pointer:#x}, which is not an aligned block inside the memory of {memory} bytes")]
+    #[error(
+        "wasmill_alloc({size}, {align}) answered {pointer:#x}, which is not an aligned block inside the memory of {memory} bytes"
+    )]
     Allocator {
         /// The size asked for.
         size: u32,

@@ -36,6 +36,17 @@
 //! Without features this is the embeddable core.
 
 #![deny(missing_docs, unsafe_code)]
+// Guest values flow through most of this crate: nothing may panic or wrap on them.
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
 
 mod abi;
 mod call;
@@ -51,10 +62,16 @@ pub mod cli;
 pub mod plan;
 
 pub use call::{Argument, Call};
-pub use error::{BindError, CallError, Error, ErrorClass, Fault, ModuleError, Place, StartError, Violation};
-pub use module::{
-    ABI_VERSION, ArgumentType, Digest, Function, Manifest, MemoryInfo, Module, ModuleInfo, ModuleLimits, NullHandling, Parameter, ParameterType,
-    Resolved, ResultType, State, StateKind, Volatility, is_lossless,
+pub use error::{
+    BindError, CallError, Error, ErrorClass, Fault, ModuleError, Place, StartError, Violation,
 };
-pub use pool::{LocalSlot, Output, Pool, PoolBuilder, PoolMetrics, Rebatcher, RowError, Rows, Run, Stage, StageCall};
+pub use module::{
+    ABI_VERSION, ArgumentType, Digest, Function, Manifest, MemoryInfo, Module, ModuleInfo,
+    ModuleLimits, NullHandling, Parameter, ParameterType, Resolved, ResultType, State, StateKind,
+    Volatility, is_lossless,
+};
+pub use pool::{
+    LocalSlot, Output, Pool, PoolBuilder, PoolMetrics, Rebatcher, RowError, Rows, Run, Stage,
+    StageCall,
+};
 pub use sandbox::{Engine, EngineConfig, Grant, LogLevel, LogLine, LogSink, Policy};

@@ -52,19 +52,30 @@ impl Arena {
 
     fn block<'m>(&self, guest: &'m mut Guest) -> &'m mut [u8] {
         let from = self.base as usize;
-        guest.memory_mut().get_mut(from..from.saturating_add(self.capacity as usize)).unwrap_or_default()
+        guest
+            .memory_mut()
+            .get_mut(from..from.saturating_add(self.capacity as usize))
+            .unwrap_or_default()
     }
 
     fn grow(&mut self, guest: &mut Guest, bytes: usize, limit: Duration) -> Result<bool, Fault> {
-        let Ok(exact) = u32::try_from(bytes) else { return Ok(false) };
+        let Ok(exact) = u32::try_from(bytes) else {
+            return Ok(false);
+        };
         if self.capacity > 0 {
             guest.free(self.base, self.capacity, limit)?;
             *self = Arena::default();
         }
-        let roomy = exact.max(SMALLEST).checked_next_power_of_two().unwrap_or(exact);
+        let roomy = exact
+            .max(SMALLEST)
+            .checked_next_power_of_two()
+            .unwrap_or(exact);
         for size in [roomy, exact.next_multiple_of(64)] {
             if let Some(base) = guest.alloc(size, limit)? {
-                *self = Arena { base, capacity: size };
+                *self = Arena {
+                    base,
+                    capacity: size,
+                };
                 return Ok(true);
             }
         }

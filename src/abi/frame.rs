@@ -61,12 +61,16 @@ pub(crate) const TEXT_BYTES: u32 = 4 << 10;
 
 /// A `u32` of guest memory.
 pub(crate) fn read_u32(memory: &[u8], at: u64) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes_at(memory, at, 4)?.try_into().ok()?))
+    Some(u32::from_le_bytes(
+        bytes_at(memory, at, 4)?.try_into().ok()?,
+    ))
 }
 
 /// An `i64` of guest memory.
 pub(crate) fn read_i64(memory: &[u8], at: u64) -> Option<i64> {
-    Some(i64::from_le_bytes(bytes_at(memory, at, 8)?.try_into().ok()?))
+    Some(i64::from_le_bytes(
+        bytes_at(memory, at, 8)?.try_into().ok()?,
+    ))
 }
 
 /// So many bytes of guest memory; `None` where they do not lie inside it.

@@ -102,49 +102,99 @@ impl Layout {
         Self::build(field.data_type(), field.is_nullable(), path, 0)
     }
 
-    fn build(data_type: &DataType, nullable: bool, path: &str, depth: usize) -> Result<Self, String> {
+    fn build(
+        data_type: &DataType,
+        nullable: bool,
+        path: &str,
+        depth: usize,
+    ) -> Result<Self, String> {
         use DataType as T;
         if depth >= MAX_DEPTH {
             return Err(format!("types nest deeper than {MAX_DEPTH}"));
         }
-        let child = |field: &Field, name: &str| Self::build(field.data_type(), field.is_nullable(), &format!("{path}.{name}"), depth.saturating_add(1));
-        let fixed = |width| Kind::Fixed { width, domain: Domain::All };
-        let day = |units: i64, width| Kind::Fixed { width, domain: Domain::Below(units) };
+        let child = |field: &Field, name: &str| {
+            Self::build(
+                field.data_type(),
+                field.is_nullable(),
+                &format!("{path}.{name}"),
+                depth.saturating_add(1),
+            )
+        };
+        let fixed = |width| Kind::Fixed {
+            width,
+            domain: Domain::All,
+        };
+        let day = |units: i64, width| Kind::Fixed {
+            width,
+            domain: Domain::Below(units),
+        };
         let mut children = Vec::new();
         let kind = match data_type {
             T::Null => Kind::Null,
             T::Boolean => Kind::Bits,
-            T::Decimal32(p, _) => Kind::Fixed { width: 4, domain: Domain::Digits(*p) },
-            T::Decimal64(p, _) => Kind::Fixed { width: 8, domain: Domain::Digits(*p) },
-            T::Decimal128(p, _) => Kind::Fixed { width: 16, domain: Domain::Digits(*p) },
-            T::Decimal256(p, _) => Kind::Fixed { width: 32, domain: Domain::Digits(*p) },
+            T::Decimal32(p, _) => Kind::Fixed {
+                width: 4,
+                domain: Domain::Digits(*p),
+            },
+            T::Decimal64(p, _) => Kind::Fixed {
+                width: 8,
+                domain: Domain::Digits(*p),
+            },
+            T::Decimal128(p, _) => Kind::Fixed {
+                width: 16,
+                domain: Domain::Digits(*p),
+            },
+            T::Decimal256(p, _) => Kind::Fixed {
+                width: 32,
+                domain: Domain::Digits(*p),
+            },
             T::Time32(arrow::datatypes::TimeUnit::Second) => day(86_400, 4),
             T::Time32(_) => day(86_400_000, 4),
             T::Time64(arrow::datatypes::TimeUnit::Microsecond) => day(86_400_000_000, 8),
             T::Time64(_) => day(86_400_000_000_000, 8),
             T::FixedSizeBinary(n) => fixed(usize::try_from(*n).map_err(|e| e.to_string())?),
-            T::Utf8 | T::Binary => Kind::Bytes { offsets: Width::Four },
-            T::LargeUtf8 | T::LargeBinary => Kind::Bytes { offsets: Width::Eight },
+            T::Utf8 | T::Binary => Kind::Bytes {
+                offsets: Width::Four,
+            },
+            T::LargeUtf8 | T::LargeBinary => Kind::Bytes {
+                offsets: Width::Eight,
+            },
             T::Utf8View | T::BinaryView => Kind::Views,
             T::List(f) | T::LargeList(f) | T::ListView(f) | T::LargeListView(f) | T::Map(f, _) => {
                 children.push(child(f, f.name())?);
                 match data_type {
-                    T::List(_) | T::Map(..) => Kind::List { offsets: Width::Four },
-                    T::LargeList(_) => Kind::List { offsets: Width::Eight },
-                    T::ListView(_) => Kind::ListView { offsets: Width::Four },
-                    _ => Kind::ListView { offsets: Width::Eight },
+                    T::List(_) | T::Map(..) => Kind::List {
+                        offsets: Width::Four,
+                    },
+                    T::LargeList(_) => Kind::List {
+                        offsets: Width::Eight,
+                    },
+                    T::ListView(_) => Kind::ListView {
+                        offsets: Width::Four,
+                    },
+                    _ => Kind::ListView {
+                        offsets: Width::Eight,
+                    },
                 }
             }
             T::FixedSizeList(f, n) => {
                 children.push(child(f, f.name())?);
-                Kind::FixedList { size: usize::try_from(*n).map_err(|e| e.to_string())? }
+                Kind::FixedList {
+                    size: usize::try_from(*n).map_err(|e| e.to_string())?,
+                }
             }
             T::Struct(fields) => {
-                children = fields.iter().map(|f| child(f, f.name())).collect::<Result<_, _>>()?;
+                children = fields
+                    .iter()
+                    .map(|f| child(f, f.name()))
+                    .collect::<Result<_, _>>()?;
                 Kind::Struct
             }
             T::Union(fields, mode) => {
-                children = fields.iter().map(|(_, f)| child(f, f.name())).collect::<Result<_, _>>()?;
+                children = fields
+                    .iter()
+                    .map(|(_, f)| child(f, f.name()))
+                    .collect::<Result<_, _>>()?;
                 match mode {
                     UnionMode::Sparse => Kind::SparseUnion,
                     UnionMode::Dense => Kind::DenseUnion,
@@ -161,17 +211,37 @@ impl Layout {
                 Kind::RunEnds { ends }
             }
             T::Dictionary(keys, values) => {
-                children.push(Self::build(values, true, &format!("{path}.dictionary"), depth.saturating_add(1))?);
-                let width = keys.primitive_width().ok_or_else(|| format!("{keys} cannot be a key"))?;
-                Kind::Dictionary { keys: Keys { width, signed: keys.is_signed_integer() } }
+                children.push(Self::build(
+                    values,
+                    true,
+                    &format!("{path}.dictionary"),
+                    depth.saturating_add(1),
+                )?);
+                let width = keys
+                    .primitive_width()
+                    .ok_or_else(|| format!("{keys} cannot be a key"))?;
+                Kind::Dictionary {
+                    keys: Keys {
+                        width,
+                        signed: keys.is_signed_integer(),
+                    },
+                }
             }
             other => match other.primitive_width() {
                 Some(width) => fixed(width),
                 None => return Err(format!("{other} is not supported by this version")),
             },
         };
-        let has_dictionary = matches!(kind, Kind::Dictionary { .. }) || children.iter().any(|c| c.has_dictionary);
-        Ok(Layout { kind, data_type: data_type.clone(), nullable, children, path: path.into(), has_dictionary })
+        let has_dictionary =
+            matches!(kind, Kind::Dictionary { .. }) || children.iter().any(|c| c.has_dictionary);
+        Ok(Layout {
+            kind,
+            data_type: data_type.clone(),
+            nullable,
+            children,
+            path: path.into(),
+            has_dictionary,
+        })
     }
 
     /// Number of buffers, the variadic ones of views left out.
@@ -179,18 +249,29 @@ impl Layout {
         match self.kind {
             Kind::Null | Kind::RunEnds { .. } => 0,
             Kind::FixedList { .. } | Kind::Struct | Kind::SparseUnion => 1,
-            Kind::Bits | Kind::Fixed { .. } | Kind::List { .. } | Kind::DenseUnion | Kind::Dictionary { .. } => 2,
+            Kind::Bits
+            | Kind::Fixed { .. }
+            | Kind::List { .. }
+            | Kind::DenseUnion
+            | Kind::Dictionary { .. } => 2,
             Kind::Bytes { .. } | Kind::Views | Kind::ListView { .. } => 3,
         }
     }
 
     /// Number of children in the C Data Interface, where a dictionary's values are not one.
     pub(crate) fn child_count(&self) -> usize {
-        if matches!(self.kind, Kind::Dictionary { .. }) { 0 } else { self.children.len() }
+        if matches!(self.kind, Kind::Dictionary { .. }) {
+            0
+        } else {
+            self.children.len()
+        }
     }
 
     /// Whether the first buffer is a validity bitmap.
     pub(crate) fn has_validity(&self) -> bool {
-        !matches!(self.kind, Kind::Null | Kind::SparseUnion | Kind::DenseUnion | Kind::RunEnds { .. })
+        !matches!(
+            self.kind,
+            Kind::Null | Kind::SparseUnion | Kind::DenseUnion | Kind::RunEnds { .. }
+        )
     }
 }

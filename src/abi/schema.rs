@@ -12,7 +12,10 @@ const FLAG_NULLABLE: u64 = 2;
 const FLAG_MAP_KEYS_SORTED: u64 = 4;
 
 /// Writes the schemas of fields and gives the address of a table of pointers to them.
-pub(crate) fn write_schemas<'a>(writer: &mut Writer<'_>, fields: impl ExactSizeIterator<Item = &'a Field>) -> Result<u32, WriteError> {
+pub(crate) fn write_schemas<'a>(
+    writer: &mut Writer<'_>,
+    fields: impl ExactSizeIterator<Item = &'a Field>,
+) -> Result<u32, WriteError> {
     let (table, address) = writer.structure(fields.len().saturating_mul(4))?;
     for (i, field) in fields.enumerate() {
         let at = write_schema(writer, &TypeRecord::from_field(field)?)?;
@@ -42,9 +45,11 @@ fn write_schema(writer: &mut Writer<'_>, record: &TypeRecord) -> Result<u32, Wri
         writer.put_u32(schema, 8, at);
     }
     let mut flags = 0;
-    for (set, flag) in
-        [(record.dictionary_ordered, FLAG_DICTIONARY_ORDERED), (record.nullable, FLAG_NULLABLE), (record.keys_sorted, FLAG_MAP_KEYS_SORTED)]
-    {
+    for (set, flag) in [
+        (record.dictionary_ordered, FLAG_DICTIONARY_ORDERED),
+        (record.nullable, FLAG_NULLABLE),
+        (record.keys_sorted, FLAG_MAP_KEYS_SORTED),
+    ] {
         flags |= if set { flag } else { 0 };
     }
     writer.put_u64(schema, 16, flags);
@@ -79,20 +84,32 @@ fn write_text(writer: &mut Writer<'_>, text: &str) -> Result<u32, WriteError> {
 /// Reads the type that `bind` answered.
 pub(crate) fn read_schema(memory: &[u8], pointer: u32) -> Result<Field, Violation> {
     let mut fields = 0;
-    read_record(memory, pointer, 0, &mut fields).and_then(|r| r.to_field()).map_err(|reason| Violation::Schema { reason })
+    read_record(memory, pointer, 0, &mut fields)
+        .and_then(|r| r.to_field())
+        .map_err(|reason| Violation::Schema { reason })
 }
 
-fn read_record(memory: &[u8], pointer: u32, depth: usize, fields: &mut usize) -> Result<TypeRecord, String> {
+fn read_record(
+    memory: &[u8],
+    pointer: u32,
+    depth: usize,
+    fields: &mut usize,
+) -> Result<TypeRecord, String> {
     *fields = fields.saturating_add(1);
     if depth >= MAX_DEPTH || *fields > MAX_FIELDS {
-        return Err(format!("it nests deeper than {MAX_DEPTH} or has more than {MAX_FIELDS} fields"));
+        return Err(format!(
+            "it nests deeper than {MAX_DEPTH} or has more than {MAX_FIELDS} fields"
+        ));
     }
     let outside = || format!("the ArrowSchema at {pointer:#x} lies outside the memory");
     let bytes = bytes_at(memory, u64::from(pointer), SCHEMA_BYTES as u64).ok_or_else(outside)?;
     let word = |at| read_u32(bytes, at).unwrap_or(0);
     let flags = read_i64(bytes, 16).unwrap_or(0).cast_unsigned();
     let n_children = read_i64(bytes, 24).unwrap_or(-1);
-    let n_children = usize::try_from(n_children).ok().filter(|n| *n <= MAX_FIELDS).ok_or_else(|| format!("it has {n_children} children"))?;
+    let n_children = usize::try_from(n_children)
+        .ok()
+        .filter(|n| *n <= MAX_FIELDS)
+        .ok_or_else(|| format!("it has {n_children} children"))?;
     let mut children = Vec::new();
     for i in 0..n_children {
         let at = u64::from(word(32)).saturating_add((i as u64).saturating_mul(4));
@@ -101,10 +118,19 @@ fn read_record(memory: &[u8], pointer: u32, depth: usize, fields: &mut usize) ->
     }
     let dictionary = match word(36) {
         0 => None,
-        at => Some(Box::new(read_record(memory, at, depth.saturating_add(1), fields)?)),
+        at => Some(Box::new(read_record(
+            memory,
+            at,
+            depth.saturating_add(1),
+            fields,
+        )?)),
     };
     Ok(TypeRecord {
-        name: if word(4) == 0 { String::new() } else { read_text(memory, word(4))? },
+        name: if word(4) == 0 {
+            String::new()
+        } else {
+            read_text(memory, word(4))?
+        },
         format: read_text(memory, word(0))?,
         nullable: flags & FLAG_NULLABLE != 0,
         children,
@@ -117,14 +143,24 @@ fn read_record(memory: &[u8], pointer: u32, depth: usize, fields: &mut usize) ->
 
 /// A NUL-terminated string.
 fn read_text(memory: &[u8], pointer: u32) -> Result<String, String> {
-    let rest = usize::try_from(pointer).ok().and_then(|at| memory.get(at..)).unwrap_or_default();
-    let end = rest.iter().take(MAX_TEXT.saturating_add(1)).position(|b| *b == 0);
-    let end = end.ok_or_else(|| format!("the text at {pointer:#x} does not end within {MAX_TEXT} bytes"))?;
+    let rest = usize::try_from(pointer)
+        .ok()
+        .and_then(|at| memory.get(at..))
+        .unwrap_or_default();
+    let end = rest
+        .iter()
+        .take(MAX_TEXT.saturating_add(1))
+        .position(|b| *b == 0);
+    let end = end
+        .ok_or_else(|| format!("the text at {pointer:#x} does not end within {MAX_TEXT} bytes"))?;
     let bytes = rest.get(..end).unwrap_or_default();
     String::from_utf8(bytes.to_vec()).map_err(|_| format!("the text at {pointer:#x} is not UTF-8"))
 }
 
-fn read_metadata(memory: &[u8], pointer: u32) -> Result<std::collections::BTreeMap<String, String>, String> {
+fn read_metadata(
+    memory: &[u8],
+    pointer: u32,
+) -> Result<std::collections::BTreeMap<String, String>, String> {
     let mut map = std::collections::BTreeMap::new();
     if pointer == 0 {
         return Ok(map);
@@ -132,7 +168,9 @@ fn read_metadata(memory: &[u8], pointer: u32) -> Result<std::collections::BTreeM
     let mut at = u64::from(pointer);
     let wrong = || format!("the metadata at {pointer:#x} is malformed");
     let number = |at: &mut u64| {
-        let n = read_u32(memory, *at).filter(|n| *n <= i32::MAX.unsigned_abs()).ok_or_else(wrong)?;
+        let n = read_u32(memory, *at)
+            .filter(|n| *n <= i32::MAX.unsigned_abs())
+            .ok_or_else(wrong)?;
         *at = at.saturating_add(4);
         Ok::<u32, String>(n)
     };
@@ -143,7 +181,9 @@ fn read_metadata(memory: &[u8], pointer: u32) -> Result<std::collections::BTreeM
     for _ in 0..pairs {
         let mut text = || {
             let len = number(&mut at)?;
-            let bytes = bytes_at(memory, at, u64::from(len)).filter(|_| len as usize <= MAX_TEXT).ok_or_else(wrong)?;
+            let bytes = bytes_at(memory, at, u64::from(len))
+                .filter(|_| len as usize <= MAX_TEXT)
+                .ok_or_else(wrong)?;
             at = at.saturating_add(u64::from(len));
             String::from_utf8(bytes.to_vec()).map_err(|_| wrong())
         };

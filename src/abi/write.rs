@@ -4,8 +4,8 @@
 //! goes on counting without writing, so that one walk both writes and measures: after warm-up no batch
 //! is walked twice.
 
-use arrow::array::ArrayData;
-use arrow::buffer::Buffer;
+use arrow::array::{Array, ArrayData, ArrayRef, AsArray, downcast_primitive};
+use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::ArrowNativeType;
 use arrow::util::bit_chunk_iterator::BitChunks;
 
@@ -18,6 +18,42 @@ pub(crate) type WriteError = String;
 /// Addresses of dictionary values that already lie in guest memory, in the order in which
 /// [`dictionary_values`] finds them.
 pub(crate) type Dictionaries<'a> = std::slice::Iter<'a, u32>;
+
+/// An array to be written. Most columns are primitive, and their buffers are at hand without the
+/// detour over `ArrayData`, which costs as much as a short call.
+pub(crate) enum Source {
+    Primitive {
+        values: Buffer,
+        nulls: Option<NullBuffer>,
+    },
+    Data(ArrayData),
+}
+
+impl Source {
+    pub(crate) fn new(array: &ArrayRef) -> Self {
+        macro_rules! primitive {
+            ($type:ty) => {{
+                let array = array.as_primitive::<$type>();
+                Source::Primitive {
+                    values: array.values().inner().clone(),
+                    nulls: array.nulls().cloned(),
+                }
+            }};
+        }
+        downcast_primitive! {
+            array.data_type() => (primitive),
+            _ => Source::Data(array.to_data())
+        }
+    }
+
+    /// The array, where it is not primitive.
+    pub(crate) fn data(&self) -> Option<&ArrayData> {
+        match self {
+            Source::Primitive { .. } => None,
+            Source::Data(data) => Some(data),
+        }
+    }
+}
 
 /// Fills an arena in guest memory.
 pub(crate) struct Writer<'m> {
@@ -37,7 +73,11 @@ pub(crate) struct Piece {
 
 impl<'m> Writer<'m> {
     pub(crate) fn new(arena: &'m mut [u8], base: u32) -> Self {
-        Writer { arena, base, used: 0 }
+        Writer {
+            arena,
+            base,
+            used: 0,
+        }
     }
 
     /// Bytes that all that was written takes, whether it fitted or not.
@@ -47,19 +87,29 @@ impl<'m> Writer<'m> {
 
     /// Reserves a piece, not initialised.
     pub(crate) fn reserve(&mut self, len: usize, align: usize) -> Result<Piece, WriteError> {
-        let at = self.used.checked_next_multiple_of(align).ok_or_else(too_large)?;
-        self.used = at.checked_add(len).filter(|end| *end <= i32::MAX.as_usize()).ok_or_else(too_large)?;
+        let at = self
+            .used
+            .checked_next_multiple_of(align)
+            .ok_or_else(too_large)?;
+        self.used = at
+            .checked_add(len)
+            .filter(|end| *end <= i32::MAX.as_usize())
+            .ok_or_else(too_large)?;
         Ok(Piece { at, len })
     }
 
     /// The guest address of a piece.
     pub(crate) fn address(&self, piece: Piece) -> Result<u32, WriteError> {
-        u32::try_from(piece.at).ok().and_then(|at| self.base.checked_add(at)).ok_or_else(too_large)
+        u32::try_from(piece.at)
+            .ok()
+            .and_then(|at| self.base.checked_add(at))
+            .ok_or_else(too_large)
     }
 
     /// The bytes of a piece; `None` when the arena is too small for it.
     pub(crate) fn bytes(&mut self, piece: Piece) -> Option<&mut [u8]> {
-        self.arena.get_mut(piece.at..piece.at.checked_add(piece.len)?)
+        self.arena
+            .get_mut(piece.at..piece.at.checked_add(piece.len)?)
     }
 
     /// Reserves zeroed bytes for a struct.
@@ -82,7 +132,9 @@ impl<'m> Writer<'m> {
     }
 
     fn put(&mut self, piece: Piece, offset: usize, value: &[u8]) {
-        let place = self.bytes(piece).and_then(|bytes| bytes.get_mut(offset..offset.checked_add(value.len())?));
+        let place = self
+            .bytes(piece)
+            .and_then(|bytes| bytes.get_mut(offset..offset.checked_add(value.len())?));
         if let Some(place) = place {
             place.copy_from_slice(value);
         }
@@ -99,8 +151,49 @@ impl<'m> Writer<'m> {
 
     /// Reserves a buffer: aligned, and rounded up so that whole cache lines may be read.
     fn buffer(&mut self, len: usize) -> Result<Piece, WriteError> {
-        let rounded = len.checked_next_multiple_of(BUFFER_ALIGN).ok_or_else(too_large)?;
+        let rounded = len
+            .checked_next_multiple_of(BUFFER_ALIGN)
+            .ok_or_else(too_large)?;
         self.reserve(rounded, BUFFER_ALIGN)
+    }
+
+    /// Writes the elements `start..start + len` of a column and gives the address of its `ArrowArray`.
+    pub(crate) fn source(
+        &mut self,
+        layout: &Layout,
+        source: &Source,
+        start: usize,
+        len: usize,
+        dictionaries: &mut Dictionaries<'_>,
+    ) -> Result<u32, WriteError> {
+        let (Source::Primitive { values, nulls }, Kind::Fixed { width, .. }) =
+            (source, layout.kind)
+        else {
+            return self.array(
+                layout,
+                source.data().ok_or_else(short)?,
+                start,
+                len,
+                dictionaries,
+            );
+        };
+        let (array, address) = self.structure(ARRAY_BYTES)?;
+        let (buffers, buffers_at) = self.structure(8)?;
+        let nulls = nulls
+            .as_ref()
+            .map(|nulls| nulls.slice(start, len))
+            .filter(|nulls| nulls.null_count() > 0);
+        if let Some(nulls) = &nulls {
+            let at = self.bits(nulls.buffer(), nulls.offset(), len)?;
+            self.put_u32(buffers, 0, at);
+            self.put_u64(array, 8, nulls.null_count() as u64);
+        }
+        let at = self.copy(range(values, start, len, width)?)?;
+        self.put_u32(buffers, 4, at);
+        self.put_u64(array, 0, len as u64);
+        self.put_u64(array, 24, 2);
+        self.put_u32(array, 40, buffers_at);
+        Ok(address)
     }
 
     /// Writes the elements `start..start + len` of an array and gives the address of its `ArrowArray`.
@@ -121,7 +214,10 @@ impl<'m> Writer<'m> {
             null_count = len;
         }
         if layout.has_validity() {
-            let nulls = data.nulls().map(|nulls| nulls.slice(start, len)).filter(|nulls| nulls.null_count() > 0);
+            let nulls = data
+                .nulls()
+                .map(|nulls| nulls.slice(start, len))
+                .filter(|nulls| nulls.null_count() > 0);
             let at = match &nulls {
                 Some(nulls) => {
                     null_count = nulls.null_count();
@@ -169,7 +265,11 @@ impl<'m> Writer<'m> {
                 n_buffers = count;
                 buffers_at = self.address(piece)?;
                 // The validity's address was put where the other types have it.
-                let validity = self.bytes(buffers).and_then(|b| b.get(..4)).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes);
+                let validity = self
+                    .bytes(buffers)
+                    .and_then(|b| b.get(..4))
+                    .and_then(|b| b.try_into().ok())
+                    .map_or(0, u32::from_le_bytes);
                 self.put_u32(piece, 0, validity);
             }
             Kind::List { offsets } => {
@@ -182,18 +282,31 @@ impl<'m> Writer<'m> {
                 child_windows.push(window);
             }
             Kind::FixedList { size } => {
-                child_windows.push((first.checked_mul(size).ok_or_else(too_large)?, len.checked_mul(size).ok_or_else(too_large)?));
+                child_windows.push((
+                    first.checked_mul(size).ok_or_else(too_large)?,
+                    len.checked_mul(size).ok_or_else(too_large)?,
+                ));
             }
-            Kind::Struct => child_windows.extend(std::iter::repeat_n((first, len), layout.children.len())),
+            Kind::Struct => {
+                child_windows.extend(std::iter::repeat_n((first, len), layout.children.len()))
+            }
             Kind::SparseUnion => {
                 let at = self.copy(elements(data, 0, first, len, 1)?)?;
                 self.put_u32(buffers, 0, at);
                 child_windows.extend(std::iter::repeat_n((first, len), layout.children.len()));
             }
-            Kind::DenseUnion => child_windows = self.dense_union(layout, data, first, len, buffers)?,
+            Kind::DenseUnion => {
+                child_windows = self.dense_union(layout, data, first, len, buffers)?
+            }
             Kind::RunEnds { ends } => {
                 let (ends_at, window) = self.run_ends(data, first, len, ends)?;
-                let values = self.array(layout.children.get(1).ok_or_else(short)?, child(data, 1)?, window.0, window.1, dictionaries)?;
+                let values = self.array(
+                    layout.children.get(1).ok_or_else(short)?,
+                    child(data, 1)?,
+                    window.0,
+                    window.1,
+                    dictionaries,
+                )?;
                 let children = self.reserve(8, STRUCT_ALIGN)?;
                 self.put_u32(children, 0, ends_at);
                 self.put_u32(children, 4, values);
@@ -204,7 +317,13 @@ impl<'m> Writer<'m> {
         }
         if !child_windows.is_empty() {
             let children = self.reserve(child_windows.len().saturating_mul(4), STRUCT_ALIGN)?;
-            for (i, ((layout, data), (start, len))) in layout.children.iter().zip(data.child_data()).zip(child_windows.iter()).enumerate() {
+            for (i, ((layout, data), (start, len))) in layout
+                .children
+                .iter()
+                .zip(data.child_data())
+                .zip(child_windows.iter())
+                .enumerate()
+            {
                 let at = self.array(layout, data, *start, *len, dictionaries)?;
                 self.put_u32(children, i.saturating_mul(4), at);
             }
@@ -223,7 +342,10 @@ impl<'m> Writer<'m> {
     fn bits(&mut self, bits: &Buffer, from: usize, len: usize) -> Result<u32, WriteError> {
         let piece = self.buffer(len.div_ceil(8))?;
         if let Some(place) = self.bytes(piece) {
-            for (place, chunk) in place.chunks_exact_mut(8).zip(BitChunks::new(bits, from, len).iter_padded()) {
+            for (place, chunk) in place
+                .chunks_exact_mut(8)
+                .zip(BitChunks::new(bits, from, len).iter_padded())
+            {
                 place.copy_from_slice(&chunk.to_le_bytes());
             }
         }
@@ -231,7 +353,13 @@ impl<'m> Writer<'m> {
     }
 
     /// Writes `len + 1` offsets, rebased to begin with 0; gives their address and the range of the values.
-    fn offsets(&mut self, data: &ArrayData, first: usize, len: usize, width: Width) -> Result<(u32, usize, usize), WriteError> {
+    fn offsets(
+        &mut self,
+        data: &ArrayData,
+        first: usize,
+        len: usize,
+        width: Width,
+    ) -> Result<(u32, usize, usize), WriteError> {
         let piece = self.buffer(len.saturating_add(1).saturating_mul(width.bytes()))?;
         let count = len.saturating_add(1);
         let source = buffer(data, 0)?;
@@ -244,11 +372,17 @@ impl<'m> Writer<'m> {
         }
         let range = match width {
             Width::Four => {
-                let offsets = source.typed_data::<i32>().get(first..first.saturating_add(count)).ok_or_else(short)?;
+                let offsets = source
+                    .typed_data::<i32>()
+                    .get(first..first.saturating_add(count))
+                    .ok_or_else(short)?;
                 self.rebase(piece, offsets, i32::to_le_bytes, i32::wrapping_sub)
             }
             Width::Eight => {
-                let offsets = source.typed_data::<i64>().get(first..first.saturating_add(count)).ok_or_else(short)?;
+                let offsets = source
+                    .typed_data::<i64>()
+                    .get(first..first.saturating_add(count))
+                    .ok_or_else(short)?;
                 self.rebase(piece, offsets, i64::to_le_bytes, i64::wrapping_sub)
             }
         };
@@ -263,7 +397,9 @@ impl<'m> Writer<'m> {
         to_bytes: fn(T) -> [u8; N],
         minus: fn(T, T) -> T,
     ) -> Result<(usize, usize), WriteError> {
-        let (Some(first), Some(last)) = (offsets.first().copied(), offsets.last().copied()) else { return Ok((0, 0)) };
+        let (Some(first), Some(last)) = (offsets.first().copied(), offsets.last().copied()) else {
+            return Ok((0, 0));
+        };
         if let Some(place) = self.bytes(piece) {
             if first == T::default() {
                 let bytes = arrow::datatypes::ToByteSlice::to_byte_slice(offsets);
@@ -281,10 +417,22 @@ impl<'m> Writer<'m> {
 
     /// Writes offsets and sizes of a list view, rebased to the window of the child that they reach;
     /// gives that window.
-    fn list_view(&mut self, data: &ArrayData, first: usize, len: usize, width: Width, buffers: Piece) -> Result<(usize, usize), WriteError> {
+    fn list_view(
+        &mut self,
+        data: &ArrayData,
+        first: usize,
+        len: usize,
+        width: Width,
+        buffers: Piece,
+    ) -> Result<(usize, usize), WriteError> {
         let offsets = elements(data, 0, first, len, width.bytes())?;
         let sizes = elements(data, 1, first, len, width.bytes())?;
-        let pairs = || offsets.chunks_exact(width.bytes()).zip(sizes.chunks_exact(width.bytes())).map(|(o, s)| (integer(o), integer(s)));
+        let pairs = || {
+            offsets
+                .chunks_exact(width.bytes())
+                .zip(sizes.chunks_exact(width.bytes()))
+                .map(|(o, s)| (integer(o), integer(s)))
+        };
         let mut from = usize::MAX;
         let mut to = 0;
         for (offset, size) in pairs().filter(|(_, size)| *size > 0) {
@@ -295,7 +443,11 @@ impl<'m> Writer<'m> {
         let at = self.buffer(offsets.len())?;
         if let Some(place) = self.bytes(at) {
             for (place, (offset, size)) in place.chunks_exact_mut(width.bytes()).zip(pairs()) {
-                let rebased = if size == 0 { 0 } else { offset.saturating_sub(from) };
+                let rebased = if size == 0 {
+                    0
+                } else {
+                    offset.saturating_sub(from)
+                };
                 if let Some(bytes) = (rebased as u64).to_le_bytes().get(..width.bytes()) {
                     place.copy_from_slice(bytes);
                 }
@@ -309,12 +461,21 @@ impl<'m> Writer<'m> {
     }
 
     /// Writes type ids and offsets; gives the window that each child is reached in.
-    fn dense_union(&mut self, layout: &Layout, data: &ArrayData, first: usize, len: usize, buffers: Piece) -> Result<Vec<(usize, usize)>, WriteError> {
+    fn dense_union(
+        &mut self,
+        layout: &Layout,
+        data: &ArrayData,
+        first: usize,
+        len: usize,
+        buffers: Piece,
+    ) -> Result<Vec<(usize, usize)>, WriteError> {
         let ids = elements(data, 0, first, len, 1)?;
         let offsets = elements(data, 1, first, len, 4)?;
         let at = self.copy(ids)?;
         self.put_u32(buffers, 0, at);
-        let arrow::datatypes::DataType::Union(fields, _) = &layout.data_type else { return Err(short()) };
+        let arrow::datatypes::DataType::Union(fields, _) = &layout.data_type else {
+            return Err(short());
+        };
         let mut child_of = [None; 256];
         for (i, (id, _)) in fields.iter().enumerate() {
             if let Some(child) = child_of.get_mut(usize::from(id.to_le_bytes()[0])) {
@@ -322,7 +483,12 @@ impl<'m> Writer<'m> {
             }
         }
         let pairs = || {
-            ids.iter().zip(offsets.chunks_exact(4)).map(|(id, offset)| (child_of.get(usize::from(*id)).copied().flatten(), integer(offset)))
+            ids.iter().zip(offsets.chunks_exact(4)).map(|(id, offset)| {
+                (
+                    child_of.get(usize::from(*id)).copied().flatten(),
+                    integer(offset),
+                )
+            })
         };
         let mut windows = vec![(usize::MAX, 0_usize); layout.children.len()];
         for (child, offset) in pairs() {
@@ -337,7 +503,8 @@ impl<'m> Writer<'m> {
         if let Some(place) = self.bytes(piece) {
             for (place, (child, offset)) in place.chunks_exact_mut(4).zip(pairs()) {
                 let from = child.and_then(|c| windows.get(c)).map_or(0, |w| w.0);
-                let rebased = u32::try_from(offset.saturating_sub(from)).map_err(|_| too_large())?;
+                let rebased =
+                    u32::try_from(offset.saturating_sub(from)).map_err(|_| too_large())?;
                 place.copy_from_slice(&rebased.to_le_bytes());
             }
         }
@@ -348,7 +515,13 @@ impl<'m> Writer<'m> {
 
     /// Writes the run ends that cover a slice, rebased and the last cut; gives the address of their
     /// `ArrowArray` and the window of the values.
-    fn run_ends(&mut self, data: &ArrayData, first: usize, len: usize, kind: RunEnds) -> Result<(u32, (usize, usize)), WriteError> {
+    fn run_ends(
+        &mut self,
+        data: &ArrayData,
+        first: usize,
+        len: usize,
+        kind: RunEnds,
+    ) -> Result<(u32, (usize, usize)), WriteError> {
         let ends = child(data, 0)?;
         let width = match kind {
             RunEnds::Int16 => 2,
@@ -359,12 +532,23 @@ impl<'m> Writer<'m> {
         let all = || bytes.chunks_exact(width).map(integer);
         let end = first.saturating_add(len);
         let from = all().take_while(|e| *e <= first).count();
-        let runs = if len == 0 { 0 } else { all().skip(from).take_while(|e| *e < end).count().saturating_add(1) };
+        let runs = if len == 0 {
+            0
+        } else {
+            all()
+                .skip(from)
+                .take_while(|e| *e < end)
+                .count()
+                .saturating_add(1)
+        };
         let (array, address) = self.structure(ARRAY_BYTES)?;
         let buffers = self.reserve(8, STRUCT_ALIGN)?;
         let piece = self.buffer(runs.saturating_mul(width))?;
         if let Some(place) = self.bytes(piece) {
-            for (place, run_end) in place.chunks_exact_mut(width).zip(all().skip(from).take(runs)) {
+            for (place, run_end) in place
+                .chunks_exact_mut(width)
+                .zip(all().skip(from).take(runs))
+            {
                 let rebased = (run_end.min(end).saturating_sub(first) as u64).to_le_bytes();
                 if let Some(rebased) = rebased.get(..width) {
                     place.copy_from_slice(rebased);
@@ -386,12 +570,22 @@ impl<'m> Writer<'m> {
     /// When less than half of the bytes are referenced, only the referenced ones are written.
     fn views(&mut self, data: &ArrayData, views: &[u8]) -> Result<(Piece, usize), WriteError> {
         let sources = data.buffers().get(1..).unwrap_or_default();
-        let held: usize = sources.iter().map(Buffer::len).fold(0, usize::saturating_add);
+        let held: usize = sources
+            .iter()
+            .map(Buffer::len)
+            .fold(0, usize::saturating_add);
         let long = || views.chunks_exact(16).filter_map(View::new);
-        let referenced: usize = if held == 0 { 0 } else { long().map(|v| v.len).fold(0, usize::saturating_add) };
+        let referenced: usize = if held == 0 {
+            0
+        } else {
+            long().map(|v| v.len).fold(0, usize::saturating_add)
+        };
         if referenced >= held / 2 && held > 0 {
             let at = self.copy(views)?;
-            let table = self.reserve(sources.len().saturating_add(3).saturating_mul(4), STRUCT_ALIGN)?;
+            let table = self.reserve(
+                sources.len().saturating_add(3).saturating_mul(4),
+                STRUCT_ALIGN,
+            )?;
             let mut lengths = Vec::with_capacity(sources.len().saturating_mul(8));
             for (i, source) in sources.iter().enumerate() {
                 let at = self.copy(source)?;
@@ -400,7 +594,11 @@ impl<'m> Writer<'m> {
             }
             let lengths = self.copy(&lengths)?;
             self.put_u32(table, 4, at);
-            self.put_u32(table, sources.len().saturating_add(2).saturating_mul(4), lengths);
+            self.put_u32(
+                table,
+                sources.len().saturating_add(2).saturating_mul(4),
+                lengths,
+            );
             return Ok((table, sources.len().saturating_add(3)));
         }
         let views_piece = self.buffer(views.len())?;
@@ -410,7 +608,10 @@ impl<'m> Writer<'m> {
         for (i, view) in views.chunks_exact(16).enumerate() {
             let mut compacted: [u8; 16] = view.try_into().map_err(|_| short())?;
             if let Some(view) = View::new(view).filter(|_| held > 0) {
-                let bytes = sources.get(view.buffer).and_then(|b| b.get(view.offset..view.offset.checked_add(view.len)?)).ok_or_else(short)?;
+                let bytes = sources
+                    .get(view.buffer)
+                    .and_then(|b| b.get(view.offset..view.offset.checked_add(view.len)?))
+                    .ok_or_else(short)?;
                 let end = next.saturating_add(view.len);
                 if let Some(place) = self.bytes(bytes_piece).and_then(|b| b.get_mut(next..end)) {
                     place.copy_from_slice(bytes);
@@ -419,7 +620,10 @@ impl<'m> Writer<'m> {
                 next = end;
             }
             let at = i.saturating_mul(16);
-            if let Some(place) = self.bytes(views_piece).and_then(|b| b.get_mut(at..at.saturating_add(16))) {
+            if let Some(place) = self
+                .bytes(views_piece)
+                .and_then(|b| b.get_mut(at..at.saturating_add(16)))
+            {
                 place.copy_from_slice(&compacted);
             }
         }
@@ -450,14 +654,24 @@ impl View {
         let (prefix, rest) = rest.split_first_chunk::<4>()?;
         let (buffer, offset) = rest.split_first_chunk::<4>()?;
         let len = integer(len);
-        (len > 12).then(|| View { len, prefix: *prefix, buffer: integer(buffer), offset: integer(offset) })
+        (len > 12).then(|| View {
+            len,
+            prefix: *prefix,
+            buffer: integer(buffer),
+            offset: integer(offset),
+        })
     }
 
     /// The same bytes at another place of buffer 0.
     fn at(&self, offset: u32) -> [u8; 16] {
         let mut bytes = [0; 16];
         let len = u32::try_from(self.len).unwrap_or(u32::MAX).to_le_bytes();
-        for (place, byte) in bytes.iter_mut().zip(len.into_iter().chain(self.prefix).chain([0; 4]).chain(offset.to_le_bytes())) {
+        for (place, byte) in bytes.iter_mut().zip(
+            len.into_iter()
+                .chain(self.prefix)
+                .chain([0; 4])
+                .chain(offset.to_le_bytes()),
+        ) {
             *place = byte;
         }
         bytes
@@ -465,11 +679,19 @@ impl View {
 }
 
 /// The dictionaries of an array, outermost first, in the order in which [`Writer::array`] meets them.
-pub(crate) fn dictionary_values<'a>(layout: &'a Layout, data: &'a ArrayData, found: &mut Vec<(&'a Layout, &'a ArrayData)>) {
+pub(crate) fn dictionary_values<'a>(
+    layout: &'a Layout,
+    data: &'a ArrayData,
+    found: &mut Vec<(&'a Layout, &'a ArrayData)>,
+) {
     if !layout.has_dictionary {
         return;
     }
-    if let (Kind::Dictionary { .. }, Some(values_layout), Some(values)) = (layout.kind, layout.children.first(), data.child_data().first()) {
+    if let (Kind::Dictionary { .. }, Some(values_layout), Some(values)) = (
+        layout.kind,
+        layout.children.first(),
+        data.child_data().first(),
+    ) {
         found.push((values_layout, values));
         return;
     }
@@ -491,10 +713,23 @@ fn only_child(layout: &Layout) -> Result<&Layout, WriteError> {
 }
 
 /// The bytes of `len` elements of a buffer.
-fn elements(data: &ArrayData, index: usize, first: usize, len: usize, width: usize) -> Result<&[u8], WriteError> {
+fn elements(
+    data: &ArrayData,
+    index: usize,
+    first: usize,
+    len: usize,
+    width: usize,
+) -> Result<&[u8], WriteError> {
+    range(buffer(data, index)?, first, len, width)
+}
+
+fn range(buffer: &Buffer, first: usize, len: usize, width: usize) -> Result<&[u8], WriteError> {
     let from = first.checked_mul(width).ok_or_else(too_large)?;
-    let to = len.checked_mul(width).and_then(|n| from.checked_add(n)).ok_or_else(too_large)?;
-    buffer(data, index)?.get(from..to).ok_or_else(short)
+    let to = len
+        .checked_mul(width)
+        .and_then(|n| from.checked_add(n))
+        .ok_or_else(too_large)?;
+    buffer.get(from..to).ok_or_else(short)
 }
 
 /// A little-endian integer of up to eight bytes that is not negative.

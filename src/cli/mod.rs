@@ -44,7 +44,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    Run(run::RunArgs),
+    Run(Box<run::RunArgs>),
     Inspect(inspect::InspectArgs),
 }
 
@@ -61,7 +61,7 @@ pub fn main() -> ExitCode {
     };
     cli.color.apply();
     let result = match cli.verb {
-        Verb::Run(args) => run::execute(args),
+        Verb::Run(args) => run::execute(*args),
         Verb::Inspect(args) => inspect::execute(&args),
     };
     match result {

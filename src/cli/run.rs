@@ -180,7 +180,8 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     )?;
     let file = StagedFile::create(&args.output)?;
 
-    let starting = pool_builder(&args, &module, &bound, init);
+    let bar = progress(input.rows, args.quiet);
+    let starting = pool_builder(&args, &module, &bound, init, &bar);
     let pool = blocking(move || Ok(starting.start()?)).await?;
     keeper.keep(&pool);
     pool.notices()
@@ -205,7 +206,6 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     let stage = Arc::clone(&plan);
     let plan = io::sink(&session, plan, &file, format).await?;
 
-    let bar = progress(input.rows, args.quiet);
     let watching = watch(stage, bar.clone());
     let written = collect(plan, session.task_ctx()).await;
     watching.abort();
@@ -297,6 +297,7 @@ fn pool_builder(
     module: &Module,
     bound: &BoundCall,
     init: Option<serde_json::Value>,
+    bar: &ProgressBar,
 ) -> PoolBuilder {
     let policy = Policy {
         memory: args.memory,
@@ -308,19 +309,21 @@ fn pool_builder(
         .slots(args.slots)
         .policy(policy)
         .state_for(&bound.call)
-        .on_log(log_to_stderr());
+        .on_log(log_to_stderr(bar.clone()));
     match init {
         Some(init) => builder.init_args(init),
         None => builder,
     }
 }
 
-fn log_to_stderr() -> LogSink {
-    Arc::new(|line| {
-        say(&format!(
+/// Lines of guests, above the bar where there is one.
+fn log_to_stderr(bar: ProgressBar) -> LogSink {
+    Arc::new(move |line| {
+        let text = format!(
             "{}: [{} slot {}] {}",
             line.level, line.pool, line.slot, line.text
-        ))
+        );
+        bar.suspend(|| say(&text));
     })
 }
 

@@ -6,7 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use clap::ValueEnum;
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{
+    HumanCount, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle,
+};
 
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -68,7 +70,8 @@ pub(crate) fn progress(rows: Option<usize>, quiet: bool) -> ProgressBar {
     } else {
         ProgressDrawTarget::stderr()
     };
-    let bar = ProgressBar::with_draw_target(rows.map(|r| r as u64), target);
+    let bar = ProgressBar::with_draw_target(rows.map(|r| r as u64), target)
+        .with_finish(ProgressFinish::AndClear);
     let template = match rows {
         Some(_) => "{bar:30} {rows} of {all} rows, {per_second} rows/s, {eta} left",
         None => "{spinner} {rows} rows, {per_second} rows/s, {elapsed}",

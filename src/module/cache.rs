@@ -39,10 +39,14 @@ impl CodeCache {
                 getrandom::fill(&mut key).map_err(io::Error::other)?;
                 write_whole(folder, &key_file, &[&key])?;
                 // Somebody else may have made one at the same moment: what is on disk counts.
-                read_key(&key_file)?.ok_or_else(|| io::Error::other("the key cannot be read back"))?
+                read_key(&key_file)?
+                    .ok_or_else(|| io::Error::other("the key cannot be read back"))?
             }
         };
-        Ok(CodeCache { folder: folder.to_owned(), key })
+        Ok(CodeCache {
+            folder: folder.to_owned(),
+            key,
+        })
     }
 
     /// The compiled code stored under `name`, if it is there and authentic.
@@ -53,7 +57,10 @@ impl CodeCache {
         match self.mac(name, &bytes).verify_slice(&tag) {
             Ok(()) => Some(bytes),
             Err(_) => {
-                tracing::warn!(entry = name, "a cached artifact was altered; it is compiled again");
+                tracing::warn!(
+                    entry = name,
+                    "a cached artifact was altered; it is compiled again"
+                );
                 None
             }
         }
@@ -69,7 +76,8 @@ impl CodeCache {
 
     /// The hash covers the name, so that one module's code never answers for another's.
     fn mac(&self, name: &str, code: &[u8]) -> Hmac<Sha256> {
-        let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.key).unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
+        let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.key)
+            .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
         mac.update(&(name.len() as u64).to_le_bytes());
         mac.update(name.as_bytes());
         mac.update(code);
@@ -91,7 +99,10 @@ fn check_private(folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let meta = fs::metadata(folder)?;
     if meta.mode() & 0o022 != 0 {
-        return Err(io::Error::other(format!("{} can be written by others; make it private (chmod 700)", folder.display())));
+        return Err(io::Error::other(format!(
+            "{} can be written by others; make it private (chmod 700)",
+            folder.display()
+        )));
     }
     Ok(())
 }
@@ -105,7 +116,11 @@ fn check_private(_: &Path) -> io::Result<()> {
 fn write_whole(folder: &Path, target: &Path, parts: &[&[u8]]) -> io::Result<()> {
     use std::sync::atomic::{AtomicU64, Ordering};
     static SERIAL: AtomicU64 = AtomicU64::new(0);
-    let temporary = folder.join(format!(".{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed)));
+    let temporary = folder.join(format!(
+        ".{}-{}",
+        std::process::id(),
+        SERIAL.fetch_add(1, Ordering::Relaxed)
+    ));
     let write = || {
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true);
@@ -130,7 +145,13 @@ mod tests {
         let cache = CodeCache::open(folder.path()).expect("opens");
         cache.store("a", b"code");
         assert_eq!(cache.load("a").as_deref(), Some(&b"code"[..]));
-        assert_eq!(CodeCache::open(folder.path()).expect("opens again").load("a").as_deref(), Some(&b"code"[..]));
+        assert_eq!(
+            CodeCache::open(folder.path())
+                .expect("opens again")
+                .load("a")
+                .as_deref(),
+            Some(&b"code"[..])
+        );
 
         let path = folder.path().join("a");
         let whole = fs::read(&path).expect("reads");

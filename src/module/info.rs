@@ -81,20 +81,34 @@ impl ModuleInfo {
     ///
     /// # Errors
     /// As [`ModuleInfo::from_file`].
-    pub fn from_bytes(name: &str, bytes: &[u8], limits: &ModuleLimits) -> Result<Self, ModuleError> {
+    pub fn from_bytes(
+        name: &str,
+        bytes: &[u8],
+        limits: &ModuleLimits,
+    ) -> Result<Self, ModuleError> {
         let scan = Scan::new(name, bytes, limits)?;
         scan.finish(bytes)
     }
 }
 
 /// Reads a module's bytes, refusing files over the limit before they are read.
-pub(crate) fn read_file(path: &Path, limits: &ModuleLimits) -> Result<(String, Vec<u8>), ModuleError> {
+pub(crate) fn read_file(
+    path: &Path,
+    limits: &ModuleLimits,
+) -> Result<(String, Vec<u8>), ModuleError> {
     use std::io::Read;
-    let failed = |source| ModuleError::Read { path: path.to_owned(), source };
-    let name = path.file_stem().map_or_else(|| "module".to_owned(), |s| s.to_string_lossy().into_owned());
+    let failed = |source| ModuleError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let name = path
+        .file_stem()
+        .map_or_else(|| "module".to_owned(), |s| s.to_string_lossy().into_owned());
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
-    file.take(limits.module_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(limits.module_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(failed)?;
     Ok((name, bytes))
 }
 
@@ -150,7 +164,9 @@ impl<'a> Scan<'a> {
             let payload = payload.map_err(|e| scan.malformed(&e))?;
             scan.section(payload)?;
         }
-        Validator::new_with_features(features()).validate_all(bytes).map_err(|e| scan.malformed(&e))?;
+        Validator::new_with_features(features())
+            .validate_all(bytes)
+            .map_err(|e| scan.malformed(&e))?;
         Ok(scan)
     }
 
@@ -181,7 +197,11 @@ impl<'a> Scan<'a> {
                     if let TypeRef::Global(ty) = import.ty {
                         self.globals.push(ty);
                     }
-                    self.imports.push((import.module.to_owned(), import.name.to_owned(), import.ty));
+                    self.imports.push((
+                        import.module.to_owned(),
+                        import.name.to_owned(),
+                        import.ty,
+                    ));
                     self.limit("imports", self.imports.len() as u64, limits.imports)?;
                 }
             }
@@ -214,7 +234,8 @@ impl<'a> Scan<'a> {
                 self.limit("exports", u64::from(reader.count()), limits.exports)?;
                 for export in reader {
                     let export = export.map_err(|e| self.malformed(&e))?;
-                    self.exports.push((export.name.to_owned(), export.kind, export.index));
+                    self.exports
+                        .push((export.name.to_owned(), export.kind, export.index));
                 }
             }
             Payload::ElementSection(reader) => self.segments(u64::from(reader.count()))?,
@@ -233,7 +254,11 @@ impl<'a> Scan<'a> {
             Payload::CustomSection(section) => {
                 let bytes = section.data().len() as u64;
                 if section.name() == MANIFEST_SECTION {
-                    self.limit("bytes of the manifest", (self.manifest.len() as u64).saturating_add(bytes), limits.manifest_bytes)?;
+                    self.limit(
+                        "bytes of the manifest",
+                        (self.manifest.len() as u64).saturating_add(bytes),
+                        limits.manifest_bytes,
+                    )?;
                     self.manifest.extend_from_slice(section.data());
                 }
                 if section.name() == ".debug_line" {
@@ -241,7 +266,11 @@ impl<'a> Scan<'a> {
                 }
                 if !section.name().starts_with(".debug_") {
                     self.custom_bytes = self.custom_bytes.saturating_add(bytes);
-                    self.limit("bytes of custom sections", self.custom_bytes, limits.custom_bytes)?;
+                    self.limit(
+                        "bytes of custom sections",
+                        self.custom_bytes,
+                        limits.custom_bytes,
+                    )?;
                 }
             }
             _ => {}
@@ -251,18 +280,28 @@ impl<'a> Scan<'a> {
 
     fn segments(&mut self, count: u64) -> Result<(), ModuleError> {
         self.segments = self.segments.saturating_add(count);
-        self.limit("element and data segments", self.segments, self.limits.segments)
+        self.limit(
+            "element and data segments",
+            self.segments,
+            self.limits.segments,
+        )
     }
 
     fn finish(self, bytes: &[u8]) -> Result<ModuleInfo, ModuleError> {
         if self.manifest.is_empty() {
             return Err(ModuleError::Manifest {
                 module: self.name.to_owned(),
-                reason: format!("there is no custom section `{MANIFEST_SECTION}`; build the module with the guest SDK, or add a manifest"),
+                reason: format!(
+                    "there is no custom section `{MANIFEST_SECTION}`; build the module with the guest SDK, or add a manifest"
+                ),
             });
         }
-        let manifest = Manifest::parse(&self.manifest, self.limits)
-            .map_err(|reason| ModuleError::Manifest { module: self.name.to_owned(), reason })?;
+        let manifest = Manifest::parse(&self.manifest, self.limits).map_err(|reason| {
+            ModuleError::Manifest {
+                module: self.name.to_owned(),
+                reason,
+            }
+        })?;
         self.check_imports()?;
         let memory = self.check_memory()?;
         self.check_exports(&manifest)?;
@@ -276,7 +315,11 @@ impl<'a> Scan<'a> {
             custom_bytes: self.custom_bytes,
             functions: (self.functions.len() as u64).saturating_sub(self.imported_functions),
             memory,
-            imports: self.imports.iter().map(|(m, n, _)| format!("{m}.{n}")).collect(),
+            imports: self
+                .imports
+                .iter()
+                .map(|(m, n, _)| format!("{m}.{n}"))
+                .collect(),
             exports: self.exports.into_iter().map(|(name, _, _)| name).collect(),
             has_debug_lines: self.has_debug_lines,
             manifest,
@@ -285,17 +328,37 @@ impl<'a> Scan<'a> {
 
     fn check_imports(&self) -> Result<(), ModuleError> {
         for (module, name, ty) in &self.imports {
-            let refused = |hint| ModuleError::Import { module: self.name.to_owned(), import: format!("{module}.{name}"), hint };
+            let refused = |hint| ModuleError::Import {
+                module: self.name.to_owned(),
+                import: format!("{module}.{name}"),
+                hint,
+            };
             if !matches!(ty, TypeRef::Func(_) | TypeRef::FuncExact(_)) {
-                return Err(refused("only functions can be imported: define memory, tables and globals in the module"));
+                return Err(refused(
+                    "only functions can be imported: define memory, tables and globals in the module",
+                ));
             }
             match module.as_str() {
                 "wasmill_v1" if name == "log" => {}
-                "wasmill_v1" => return Err(refused("`wasmill_v1` has `log`; build the module with a matching SDK")),
+                "wasmill_v1" => {
+                    return Err(refused(
+                        "`wasmill_v1` has `log`; build the module with a matching SDK",
+                    ));
+                }
                 "wasi_snapshot_preview1" if crate::sandbox::is_wasi_name(name) => {}
-                "wasi_snapshot_preview1" => return Err(refused("WASI preview 1 has no such function")),
-                "env" => return Err(refused("a function is missing at link time: define it in the module")),
-                _ => return Err(refused("a guest can import `wasmill_v1` and `wasi_snapshot_preview1`")),
+                "wasi_snapshot_preview1" => {
+                    return Err(refused("WASI preview 1 has no such function"));
+                }
+                "env" => {
+                    return Err(refused(
+                        "a function is missing at link time: define it in the module",
+                    ));
+                }
+                _ => {
+                    return Err(refused(
+                        "a guest can import `wasmill_v1` and `wasi_snapshot_preview1`",
+                    ));
+                }
             }
         }
         Ok(())
@@ -308,7 +371,11 @@ impl<'a> Scan<'a> {
         if memory.memory64 || memory.shared {
             return Err(self.breaks("its memory must be 32-bit and not shared"));
         }
-        if !self.exports.iter().any(|(n, k, _)| n == "memory" && *k == ExternalKind::Memory) {
+        if !self
+            .exports
+            .iter()
+            .any(|(n, k, _)| n == "memory" && *k == ExternalKind::Memory)
+        {
             return Err(self.breaks("it does not export its memory as `memory`"));
         }
         let page = 65_536_u64;
@@ -328,8 +395,12 @@ impl<'a> Scan<'a> {
             }
         }
         if let Some((_, kind, index)) = self.exports.iter().find(|(n, _, _)| n == "wasmill_panic") {
-            let global = usize::try_from(*index).ok().and_then(|i| self.globals.get(i));
-            if *kind != ExternalKind::Global || global.is_none_or(|g| g.mutable || g.content_type != I32) {
+            let global = usize::try_from(*index)
+                .ok()
+                .and_then(|i| self.globals.get(i));
+            if *kind != ExternalKind::Global
+                || global.is_none_or(|g| g.mutable || g.content_type != I32)
+            {
                 return Err(self.breaks("`wasmill_panic` must be an immutable i32 global"));
             }
         }
@@ -349,9 +420,17 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    fn check_function(&self, symbol: &str, wants: &str, params: &[wasmparser::ValType], results: &[wasmparser::ValType]) -> Result<(), ModuleError> {
+    fn check_function(
+        &self,
+        symbol: &str,
+        wants: &str,
+        params: &[wasmparser::ValType],
+        results: &[wasmparser::ValType],
+    ) -> Result<(), ModuleError> {
         let Some((_, kind, index)) = self.exports.iter().find(|(n, _, _)| n == symbol) else {
-            return Err(self.breaks(format!("{wants} wants the export `{symbol}`, which does not exist")));
+            return Err(self.breaks(format!(
+                "{wants} wants the export `{symbol}`, which does not exist"
+            )));
         };
         let ty = usize::try_from(*index)
             .ok()
@@ -368,13 +447,21 @@ impl<'a> Scan<'a> {
 
     fn limit(&self, what: &'static str, found: u64, limit: u64) -> Result<(), ModuleError> {
         if found > limit {
-            return Err(ModuleError::Limit { module: self.name.to_owned(), what, found, limit });
+            return Err(ModuleError::Limit {
+                module: self.name.to_owned(),
+                what,
+                found,
+                limit,
+            });
         }
         Ok(())
     }
 
     fn invalid(&self, reason: impl Into<String>) -> ModuleError {
-        ModuleError::Invalid { module: self.name.to_owned(), reason: reason.into() }
+        ModuleError::Invalid {
+            module: self.name.to_owned(),
+            reason: reason.into(),
+        }
     }
 
     fn malformed(&self, e: &wasmparser::BinaryReaderError) -> ModuleError {
@@ -382,6 +469,9 @@ impl<'a> Scan<'a> {
     }
 
     fn breaks(&self, reason: impl Into<String>) -> ModuleError {
-        ModuleError::Abi { module: self.name.to_owned(), reason: reason.into() }
+        ModuleError::Abi {
+            module: self.name.to_owned(),
+            reason: reason.into(),
+        }
     }
 }

@@ -131,7 +131,9 @@ impl Serialize for Parameter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.accepts {
             ParameterType::Exact(field) => field_record(field, serializer),
-            ParameterType::Any => serde_json::json!({ "name": self.name, "any": true }).serialize(serializer),
+            ParameterType::Any => {
+                serde_json::json!({ "name": self.name, "any": true }).serialize(serializer)
+            }
         }
     }
 }
@@ -147,7 +149,9 @@ impl Serialize for ResultType {
 }
 
 fn field_record<S: Serializer>(field: &FieldRef, serializer: S) -> Result<S::Ok, S::Error> {
-    TypeRecord::from_field(field).map_err(serde::ser::Error::custom)?.serialize(serializer)
+    TypeRecord::from_field(field)
+        .map_err(serde::ser::Error::custom)?
+        .serialize(serializer)
 }
 
 impl Manifest {
@@ -156,12 +160,18 @@ impl Manifest {
         let text = std::str::from_utf8(bytes).map_err(|e| format!("it is not UTF-8: {e}"))?;
         let mut functions: Vec<Arc<Function>> = Vec::new();
         let mut states: BTreeMap<String, Arc<State>> = BTreeMap::new();
-        for (line, record) in text.split('\n').enumerate().filter(|(_, l)| !l.trim().is_empty()) {
+        for (line, record) in text
+            .split('\n')
+            .enumerate()
+            .filter(|(_, l)| !l.trim().is_empty())
+        {
             if functions.len() as u64 >= limits.manifest_records {
                 return Err(format!("more than {} records", limits.manifest_records));
             }
             let at = |e: String| format!("record {line}: {e}");
-            let function = Record::parse(record).and_then(|r| r.check(&mut states)).map_err(at)?;
+            let function = Record::parse(record)
+                .and_then(|r| r.check(&mut states))
+                .map_err(at)?;
             functions.push(Arc::new(function));
         }
         if functions.is_empty() {
@@ -170,7 +180,11 @@ impl Manifest {
         let mut seen = BTreeSet::new();
         for function in &functions {
             if !seen.insert((function.name.clone(), function.signature())) {
-                return Err(format!("two records declare {}({})", function.name, function.signature()));
+                return Err(format!(
+                    "two records declare {}({})",
+                    function.name,
+                    function.signature()
+                ));
             }
         }
         Ok(Manifest { functions })
@@ -225,7 +239,9 @@ impl Function {
 
     /// Whether calls must stay in one slot and in input order.
     pub fn is_sequence(&self) -> bool {
-        self.state.as_ref().is_some_and(|s| s.kind == StateKind::Sequence)
+        self.state
+            .as_ref()
+            .is_some_and(|s| s.kind == StateKind::Sequence)
     }
 }
 
@@ -283,10 +299,15 @@ struct StateRecord {
 impl Record {
     fn parse(text: &str) -> Result<Self, String> {
         // The version first: a record of a later version may have any shape otherwise.
-        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| format!("not a JSON object: {e}"))?;
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|e| format!("not a JSON object: {e}"))?;
         match value.get("abi") {
             Some(v) if v.as_u64() == Some(u64::from(ABI_VERSION)) => {}
-            Some(v) => return Err(format!("it asks for ABI version {v}; this host speaks version {ABI_VERSION}: build the module with a matching SDK")),
+            Some(v) => {
+                return Err(format!(
+                    "it asks for ABI version {v}; this host speaks version {ABI_VERSION}: build the module with a matching SDK"
+                ));
+            }
             None => return Err("it has no `abi`".to_owned()),
         }
         serde_json::from_value(value).map_err(|e| e.to_string())
@@ -296,16 +317,29 @@ impl Record {
         debug_assert!(self.abi.is_number());
         let name = self.name;
         if !is_name(&name) {
-            return Err(format!("{:?} is not a name: ASCII letters, digits and `_`, at most {MAX_NAME}", bounded(&name)));
+            return Err(format!(
+                "{:?} is not a name: ASCII letters, digits and `_`, at most {MAX_NAME}",
+                bounded(&name)
+            ));
         }
         let at = |e: String| format!("`{name}`: {e}");
         if self.kind != "scalar" {
-            return Err(at(format!("kind {:?} is not supported by this version of Wasmill, which runs \"scalar\"", bounded(&self.kind))));
+            return Err(at(format!(
+                "kind {:?} is not supported by this version of Wasmill, which runs \"scalar\"",
+                bounded(&self.kind)
+            )));
         }
         if self.doc.len() > MAX_DOC || self.args.len() > MAX_PARAMETERS {
-            return Err(at(format!("more than {MAX_DOC} bytes of documentation or {MAX_PARAMETERS} parameters")));
+            return Err(at(format!(
+                "more than {MAX_DOC} bytes of documentation or {MAX_PARAMETERS} parameters"
+            )));
         }
-        let parameters = self.args.into_iter().map(ParameterRecord::check).collect::<Result<Vec<_>, _>>().map_err(at)?;
+        let parameters = self
+            .args
+            .into_iter()
+            .map(ParameterRecord::check)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(at)?;
         for (i, parameter) in parameters.iter().enumerate() {
             if parameters.iter().take(i).any(|p| p.name == parameter.name) {
                 return Err(at(format!("two parameters are named {:?}", parameter.name)));
@@ -313,15 +347,31 @@ impl Record {
         }
         let result = self.result.check(&name).map_err(at)?;
         match &result {
-            ResultType::SameAs(n) if *n >= parameters.len() => return Err(at(format!("`same_as` names argument {n} of {}", parameters.len()))),
-            ResultType::Bound if self.bind.is_none() => return Err(at("a `bound` result needs a `bind` export".to_owned())),
-            ResultType::Exact(field) if self.nulls == NullHandling::Propagate => check_propagates(field.data_type()).map_err(at)?,
+            ResultType::SameAs(n) if *n >= parameters.len() => {
+                return Err(at(format!(
+                    "`same_as` names argument {n} of {}",
+                    parameters.len()
+                )));
+            }
+            ResultType::Bound if self.bind.is_none() => {
+                return Err(at("a `bound` result needs a `bind` export".to_owned()));
+            }
+            ResultType::Exact(field) if self.nulls == NullHandling::Propagate => {
+                check_propagates(field.data_type()).map_err(at)?
+            }
             _ => {}
         }
-        for symbol in [Some(&self.symbol), self.bind.as_ref()].into_iter().flatten() {
+        for symbol in [Some(&self.symbol), self.bind.as_ref()]
+            .into_iter()
+            .flatten()
+        {
             check_symbol(symbol).map_err(at)?;
         }
-        let state = self.state.map(|s| s.check(states)).transpose().map_err(at)?;
+        let state = self
+            .state
+            .map(|s| s.check(states))
+            .transpose()
+            .map_err(at)?;
         let batch_size = match self.batch_size {
             Some(0) => return Err(at("`batch_size` is 0".to_owned())),
             Some(n) => Some(usize::try_from(n).map_err(|e| at(e.to_string()))?),
@@ -346,25 +396,32 @@ impl Record {
 /// Types that have no validity of their own cannot be masked by the host.
 pub(crate) fn check_propagates(data_type: &DataType) -> Result<(), String> {
     match data_type {
-        DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..) => {
-            Err(format!("{data_type} has no validity of its own, so nulls cannot propagate into it: declare `\"nulls\":\"handle\"`"))
-        }
+        DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..) => Err(format!(
+            "{data_type} has no validity of its own, so nulls cannot propagate into it: declare `\"nulls\":\"handle\"`"
+        )),
         _ => Ok(()),
     }
 }
 
 impl ParameterRecord {
     fn check(self) -> Result<Parameter, String> {
-        if self.name.is_empty() || self.name.len() > MAX_NAME || self.name.chars().any(char::is_control) {
+        if self.name.is_empty()
+            || self.name.len() > MAX_NAME
+            || self.name.chars().any(char::is_control)
+        {
             return Err(format!("{:?} is not a parameter name", bounded(&self.name)));
         }
         let accepts = if self.any {
             ParameterType::Any
         } else {
-            let field = field_of(self.rest).map_err(|e| format!("parameter `{}`: {e}", self.name))?;
+            let field =
+                field_of(self.rest).map_err(|e| format!("parameter `{}`: {e}", self.name))?;
             ParameterType::Exact(Arc::new(field.with_name(&self.name)))
         };
-        Ok(Parameter { name: self.name, accepts })
+        Ok(Parameter {
+            name: self.name,
+            accepts,
+        })
     }
 }
 
@@ -382,22 +439,37 @@ impl ResultRecord {
     }
 }
 
-fn field_of(rest: serde_json::Map<String, serde_json::Value>) -> Result<arrow::datatypes::Field, String> {
-    serde_json::from_value::<TypeRecord>(serde_json::Value::Object(rest)).map_err(|e| e.to_string())?.to_field()
+fn field_of(
+    rest: serde_json::Map<String, serde_json::Value>,
+) -> Result<arrow::datatypes::Field, String> {
+    serde_json::from_value::<TypeRecord>(serde_json::Value::Object(rest))
+        .map_err(|e| e.to_string())?
+        .to_field()
 }
 
 impl StateRecord {
     fn check(self, states: &mut BTreeMap<String, Arc<State>>) -> Result<Arc<State>, String> {
         if !is_name(&self.name) {
-            return Err(format!("{:?} is not the name of a state", bounded(&self.name)));
+            return Err(format!(
+                "{:?} is not the name of a state",
+                bounded(&self.name)
+            ));
         }
-        for symbol in [Some(&self.init), self.close.as_ref()].into_iter().flatten() {
+        for symbol in [Some(&self.init), self.close.as_ref()]
+            .into_iter()
+            .flatten()
+        {
             check_symbol(symbol)?;
         }
         let init_args = match self.init_args {
             serde_json::Value::Null => serde_json::Value::Object(serde_json::Map::new()),
             schema @ serde_json::Value::Object(_) => schema,
-            _ => return Err(format!("the `init_args` of state `{}` are not a JSON Schema object", self.name)),
+            _ => {
+                return Err(format!(
+                    "the `init_args` of state `{}` are not a JSON Schema object",
+                    self.name
+                ));
+            }
         };
         let state = Arc::new(State {
             closes: self.close.is_some(),
@@ -410,7 +482,10 @@ impl StateRecord {
         });
         match states.get(&state.name) {
             Some(known) if **known == *state => Ok(Arc::clone(known)),
-            Some(_) => Err(format!("the state `{}` is described in two ways", state.name)),
+            Some(_) => Err(format!(
+                "the state `{}` is described in two ways",
+                state.name
+            )),
             None => {
                 states.insert(state.name.clone(), Arc::clone(&state));
                 Ok(state)
@@ -426,7 +501,10 @@ fn is_name(name: &str) -> bool {
 }
 
 fn check_symbol(symbol: &str) -> Result<(), String> {
-    if symbol.is_empty() || symbol.len() > MAX_NAME.saturating_mul(4) || symbol.chars().any(char::is_control) {
+    if symbol.is_empty()
+        || symbol.len() > MAX_NAME.saturating_mul(4)
+        || symbol.chars().any(char::is_control)
+    {
         return Err(format!("{:?} is not an export symbol", bounded(symbol)));
     }
     Ok(())

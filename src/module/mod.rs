@@ -17,7 +17,10 @@ pub(crate) use cache::CodeCache;
 pub use digest::Digest;
 pub use info::{MemoryInfo, ModuleInfo};
 pub use limits::ModuleLimits;
-pub use manifest::{ABI_VERSION, Function, Manifest, NullHandling, Parameter, ParameterType, ResultType, State, StateKind, Volatility};
+pub use manifest::{
+    ABI_VERSION, Function, Manifest, NullHandling, Parameter, ParameterType, ResultType, State,
+    StateKind, Volatility,
+};
 pub use resolve::{ArgumentType, Resolved, is_lossless};
 pub(crate) use schema::check_init_args;
 pub(crate) use types::{MAX_DEPTH, MAX_FIELDS, MAX_TEXT, TypeRecord, check_type};
@@ -49,7 +52,10 @@ struct Inner {
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Module").field("name", &self.info.name).field("digest", &self.info.digest).finish_non_exhaustive()
+        f.debug_struct("Module")
+            .field("name", &self.info.name)
+            .field("digest", &self.info.digest)
+            .finish_non_exhaustive()
     }
 }
 
@@ -71,9 +77,15 @@ impl Module {
     pub fn from_bytes(engine: &Engine, name: &str, bytes: &[u8]) -> Result<Self, ModuleError> {
         let info = ModuleInfo::from_bytes(name, bytes, engine.limits())?;
         let compiled = compile_cached(engine, &info, bytes)?;
-        let linked = crate::sandbox::link(engine, &compiled)
-            .map_err(|e| ModuleError::Abi { module: name.to_owned(), reason: format!("it cannot be linked: {e:#}") })?;
-        Ok(Module(Arc::new(Inner { engine: engine.clone(), info, linked })))
+        let linked = crate::sandbox::link(engine, &compiled).map_err(|e| ModuleError::Abi {
+            module: name.to_owned(),
+            reason: format!("it cannot be linked: {e:#}"),
+        })?;
+        Ok(Module(Arc::new(Inner {
+            engine: engine.clone(),
+            info,
+            linked,
+        })))
     }
 
     /// The name in messages.
@@ -106,7 +118,11 @@ impl Module {
     }
 }
 
-fn compile_cached(engine: &Engine, info: &ModuleInfo, bytes: &[u8]) -> Result<wasmtime::Module, ModuleError> {
+fn compile_cached(
+    engine: &Engine,
+    info: &ModuleInfo,
+    bytes: &[u8],
+) -> Result<wasmtime::Module, ModuleError> {
     let entry = cache_entry(engine, info);
     if let Some(code) = engine.cache().and_then(|cache| cache.load(&entry)) {
         // SAFETY: `deserialize` runs whatever native code it is given, so the bytes must be what
@@ -116,7 +132,9 @@ fn compile_cached(engine: &Engine, info: &ModuleInfo, bytes: &[u8]) -> Result<wa
         #[allow(unsafe_code, reason = "loading compiled code has no safe form")]
         match unsafe { wasmtime::Module::deserialize(engine.wasmtime(), &code) } {
             Ok(module) => return Ok(module),
-            Err(error) => tracing::debug!(%error, entry, "cached code does not fit this engine; compiling"),
+            Err(error) => {
+                tracing::debug!(%error, entry, "cached code does not fit this engine; compiling")
+            }
         }
     }
     let module = compile(engine, info, bytes)?;
@@ -131,9 +149,16 @@ fn compile_cached(engine: &Engine, info: &ModuleInfo, bytes: &[u8]) -> Result<wa
 /// Names a cache entry after all that compiled code depends on.
 fn cache_entry(engine: &Engine, info: &ModuleInfo) -> String {
     let mut hasher = StableHasher(sha2::Digest::new());
-    engine.wasmtime().precompile_compatibility_hash().hash(&mut hasher);
+    engine
+        .wasmtime()
+        .precompile_compatibility_hash()
+        .hash(&mut hasher);
     let settings: [u8; 32] = sha2::Digest::finalize(hasher.0).into();
-    let settings: String = settings.iter().take(8).map(|b| format!("{b:02x}")).collect();
+    let settings: String = settings
+        .iter()
+        .take(8)
+        .map(|b| format!("{b:02x}"))
+        .collect();
     format!("{}-{settings}", info.digest)
 }
 
@@ -152,9 +177,16 @@ impl Hasher for StableHasher {
 
 /// Compiles on a thread of its own, so that the caller is answered within the time limit. A
 /// compilation that is given up ends by itself: its input is bounded.
-fn compile(engine: &Engine, info: &ModuleInfo, bytes: &[u8]) -> Result<wasmtime::Module, ModuleError> {
+fn compile(
+    engine: &Engine,
+    info: &ModuleInfo,
+    bytes: &[u8],
+) -> Result<wasmtime::Module, ModuleError> {
     let limit = engine.limits().compile_time;
-    let failed = |reason| ModuleError::Compile { module: info.name.clone(), reason };
+    let failed = |reason| ModuleError::Compile {
+        module: info.name.clone(),
+        reason,
+    };
     let (send, receive) = mpsc::sync_channel(1);
     let wasmtime = engine.wasmtime().clone();
     let bytes = bytes.to_vec();
@@ -168,7 +200,10 @@ fn compile(engine: &Engine, info: &ModuleInfo, bytes: &[u8]) -> Result<wasmtime:
     match receive.recv_timeout(limit) {
         Ok(Ok(module)) => Ok(module),
         Ok(Err(error)) => Err(failed(format!("{error:#}"))),
-        Err(mpsc::RecvTimeoutError::Timeout) => Err(ModuleError::CompileTime { module: info.name.clone(), limit }),
+        Err(mpsc::RecvTimeoutError::Timeout) => Err(ModuleError::CompileTime {
+            module: info.name.clone(),
+            limit,
+        }),
         Err(mpsc::RecvTimeoutError::Disconnected) => Err(failed("the compiler stopped".to_owned())),
     }
 }

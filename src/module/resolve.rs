@@ -35,7 +35,11 @@ impl Module {
     pub fn resolve(&self, udf: &str, arguments: &[ArgumentType]) -> Result<Resolved, BindError> {
         let overloads: Vec<_> = self.manifest().overloads(udf).collect();
         if overloads.is_empty() {
-            return Err(BindError::UnknownUdf { module: self.name().to_owned(), udf: udf.to_owned(), hint: self.hint(udf) });
+            return Err(BindError::UnknownUdf {
+                module: self.name().to_owned(),
+                udf: udf.to_owned(),
+                hint: self.hint(udf),
+            });
         }
         let refused = |reason| BindError::Arguments {
             module: self.name().to_owned(),
@@ -45,13 +49,29 @@ impl Module {
         };
         let mut fits: Vec<(u32, Resolved)> = overloads
             .iter()
-            .filter_map(|f| fit(f, arguments).map(|(cost, types)| (cost, Resolved { function: Arc::clone(f), types })))
+            .filter_map(|f| {
+                fit(f, arguments).map(|(cost, types)| {
+                    (
+                        cost,
+                        Resolved {
+                            function: Arc::clone(f),
+                            types,
+                        },
+                    )
+                })
+            })
             .collect();
         fits.sort_by_key(|(cost, _)| *cost);
         match fits.as_slice() {
             [] => {
-                let takes: Vec<String> = overloads.iter().map(|f| format!("{udf}({})", f.signature())).collect();
-                Err(refused(format!("it takes {}; cast the arguments to one of these", takes.join(" or "))))
+                let takes: Vec<String> = overloads
+                    .iter()
+                    .map(|f| format!("{udf}({})", f.signature()))
+                    .collect();
+                Err(refused(format!(
+                    "it takes {}; cast the arguments to one of these",
+                    takes.join(" or ")
+                )))
             }
             [(a, first), (b, second), ..] if a == b => Err(refused(format!(
                 "{udf}({}) and {udf}({}) fit equally well; cast the arguments to one of these",
@@ -96,9 +116,15 @@ fn fit(function: &Function, arguments: &[ArgumentType]) -> Option<(u32, Vec<Opti
         let (step, to) = match (&parameter.accepts, argument) {
             (ParameterType::Any, ArgumentType::Typed(t)) => (0, Some(t.clone())),
             (ParameterType::Any, ArgumentType::Literal(_)) => (0, None),
-            (ParameterType::Exact(field), ArgumentType::Typed(t)) => (lossless_cost(t, field.data_type())?, Some(field.data_type().clone())),
+            (ParameterType::Exact(field), ArgumentType::Typed(t)) => (
+                lossless_cost(t, field.data_type())?,
+                Some(field.data_type().clone()),
+            ),
             // Among the types that a literal can be read as, the one that says most is meant.
-            (ParameterType::Exact(field), ArgumentType::Literal(text)) => (literal_cost(text, field.data_type())?, Some(field.data_type().clone())),
+            (ParameterType::Exact(field), ArgumentType::Literal(text)) => (
+                literal_cost(text, field.data_type())?,
+                Some(field.data_type().clone()),
+            ),
         };
         cost = cost.saturating_add(step);
         types.push(to);
@@ -113,8 +139,9 @@ pub fn is_lossless(from: &DataType, to: &DataType) -> bool {
 
 fn lossless_cost(from: &DataType, to: &DataType) -> Option<u32> {
     use DataType::{
-        Binary, BinaryView, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256, Dictionary, FixedSizeBinary, Float16, Float32, Float64,
-        Int8, Int16, Int32, Int64, LargeBinary, LargeUtf8, Null, RunEndEncoded, UInt8, UInt16, UInt32, UInt64, Utf8, Utf8View,
+        Binary, BinaryView, Date32, Date64, Decimal32, Decimal64, Decimal128, Decimal256,
+        Dictionary, FixedSizeBinary, Float16, Float32, Float64, Int8, Int16, Int32, Int64,
+        LargeBinary, LargeUtf8, Null, RunEndEncoded, UInt8, UInt16, UInt32, UInt64, Utf8, Utf8View,
     };
     if from == to {
         return Some(0);
@@ -130,12 +157,21 @@ fn lossless_cost(from: &DataType, to: &DataType) -> Option<u32> {
     };
     match (from, to) {
         (Null, _) => Some(20),
-        (Dictionary(_, values), _) if !matches!(to, Dictionary(..)) => lossless_cost(values, to).map(|c| c.saturating_add(1)),
-        (RunEndEncoded(_, values), _) if !matches!(to, RunEndEncoded(..)) => lossless_cost(values.data_type(), to).map(|c| c.saturating_add(1)),
+        (Dictionary(_, values), _) if !matches!(to, Dictionary(..)) => {
+            lossless_cost(values, to).map(|c| c.saturating_add(1))
+        }
+        (RunEndEncoded(_, values), _) if !matches!(to, RunEndEncoded(..)) => {
+            lossless_cost(values.data_type(), to).map(|c| c.saturating_add(1))
+        }
         _ if is_text(from) && is_text(to) => Some(1),
         (FixedSizeBinary(_), _) if is_bytes(to) => Some(1),
         _ if is_bytes(from) && is_bytes(to) => Some(1),
-        (Int8, Int16) | (Int16, Int32) | (Int32, Int64) | (UInt8, UInt16) | (UInt16, UInt32) | (UInt32, UInt64) => Some(1),
+        (Int8, Int16)
+        | (Int16, Int32)
+        | (Int32, Int64)
+        | (UInt8, UInt16)
+        | (UInt16, UInt32)
+        | (UInt32, UInt64) => Some(1),
         (Int8, Int32) | (Int16, Int64) | (UInt8, UInt32) | (UInt16, UInt64) => Some(2),
         (Int8, Int64) | (UInt8, UInt64) => Some(3),
         (UInt8, Int16) | (UInt16, Int32) | (UInt32, Int64) => Some(2),
@@ -157,7 +193,8 @@ fn lossless_cost(from: &DataType, to: &DataType) -> Option<u32> {
 /// Equal but for names of nested fields, metadata, and nulls that are allowed but not needed.
 fn same_layout(from: &DataType, to: &DataType) -> bool {
     let field = |a: &arrow::datatypes::FieldRef, b: &arrow::datatypes::FieldRef| {
-        (b.is_nullable() || !a.is_nullable()) && (a.data_type() == b.data_type() || same_layout(a.data_type(), b.data_type()))
+        (b.is_nullable() || !a.is_nullable())
+            && (a.data_type() == b.data_type() || same_layout(a.data_type(), b.data_type()))
     };
     match (from, to) {
         (DataType::List(a), DataType::List(b))
@@ -166,7 +203,10 @@ fn same_layout(from: &DataType, to: &DataType) -> bool {
         | (DataType::LargeListView(a), DataType::LargeListView(b)) => field(a, b),
         (DataType::FixedSizeList(a, n), DataType::FixedSizeList(b, m)) => n == m && field(a, b),
         (DataType::Struct(a), DataType::Struct(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name() == b.name() && field(a, b))
+            a.len() == b.len()
+                && a.iter()
+                    .zip(b)
+                    .all(|(a, b)| a.name() == b.name() && field(a, b))
         }
         _ => false,
     }
@@ -177,7 +217,10 @@ fn same_layout(from: &DataType, to: &DataType) -> bool {
 fn literal_cost(text: &str, to: &DataType) -> Option<u32> {
     use arrow::compute::{CastOptions, cast_with_options};
     let array = arrow::array::StringArray::from(vec![text]);
-    let options = CastOptions { safe: false, ..CastOptions::default() };
+    let options = CastOptions {
+        safe: false,
+        ..CastOptions::default()
+    };
     let null = text.trim().eq_ignore_ascii_case("null");
     if !null && cast_with_options(&array, to, &options).is_err() {
         return None;
@@ -197,7 +240,10 @@ fn literal_cost(text: &str, to: &DataType) -> Option<u32> {
 /// The name that was probably meant, if one is near.
 pub(crate) fn nearest<'a>(asked: &str, names: &[&'a str]) -> Option<&'a str> {
     let lower = asked.to_lowercase();
-    let (distance, name) = names.iter().map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), *name)).min_by_key(|(d, _)| *d)?;
+    let (distance, name) = names
+        .iter()
+        .map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), *name))
+        .min_by_key(|(d, _)| *d)?;
     (distance <= asked.chars().count().max(3) / 3).then_some(name)
 }
 
@@ -208,10 +254,26 @@ mod tests {
     #[test]
     fn widening_never_loses_a_value() {
         use DataType::*;
-        for (from, to) in [(Int16, Int64), (UInt32, Int64), (Int32, Float64), (Utf8View, Utf8), (LargeUtf8, Utf8), (Decimal32(5, 2), Decimal128(10, 3)), (Null, Int8)] {
+        for (from, to) in [
+            (Int16, Int64),
+            (UInt32, Int64),
+            (Int32, Float64),
+            (Utf8View, Utf8),
+            (LargeUtf8, Utf8),
+            (Decimal32(5, 2), Decimal128(10, 3)),
+            (Null, Int8),
+        ] {
             assert!(is_lossless(&from, &to), "{from} to {to}");
         }
-        for (from, to) in [(Int64, Int32), (Int64, Float64), (UInt64, Int64), (Float64, Float32), (Utf8, Int32), (Decimal128(10, 3), Decimal128(10, 4)), (Utf8, Binary)] {
+        for (from, to) in [
+            (Int64, Int32),
+            (Int64, Float64),
+            (UInt64, Int64),
+            (Float64, Float32),
+            (Utf8, Int32),
+            (Decimal128(10, 3), Decimal128(10, 4)),
+            (Utf8, Binary),
+        ] {
             assert!(!is_lossless(&from, &to), "{from} to {to}");
         }
         let dictionary = Dictionary(Box::new(Int32), Box::new(Utf8));

@@ -16,7 +16,12 @@ pub(crate) fn check_init_args(schema: &Value, args: Value) -> Result<Value, (Str
     check(schema, args, "$", 0)
 }
 
-fn check(schema: &Value, value: Value, path: &str, depth: usize) -> Result<Value, (String, String)> {
+fn check(
+    schema: &Value,
+    value: Value,
+    path: &str,
+    depth: usize,
+) -> Result<Value, (String, String)> {
     let refuse = |reason: String| Err((path.to_owned(), reason));
     if depth > MAX_DEPTH {
         return refuse(format!("nests deeper than {MAX_DEPTH}"));
@@ -27,7 +32,11 @@ fn check(schema: &Value, value: Value, path: &str, depth: usize) -> Result<Value
             other => other.as_str().into_iter().collect(),
         };
         if !names.is_empty() && !names.iter().any(|name| is_type(&value, name)) {
-            return refuse(format!("must be {}, found {}", names.join(" or "), type_of(&value)));
+            return refuse(format!(
+                "must be {}, found {}",
+                names.join(" or "),
+                type_of(&value)
+            ));
         }
     }
     if let Some(Value::Array(allowed)) = schema.get("enum")
@@ -36,17 +45,22 @@ fn check(schema: &Value, value: Value, path: &str, depth: usize) -> Result<Value
         let list: Vec<String> = allowed.iter().take(20).map(Value::to_string).collect();
         return refuse(format!("must be one of {}", list.join(", ")));
     }
-    if let (Some(found), Some(least)) = (value.as_f64(), schema.get("minimum").and_then(Value::as_f64))
-        && found < least
+    if let (Some(found), Some(least)) = (
+        value.as_f64(),
+        schema.get("minimum").and_then(Value::as_f64),
+    ) && found < least
     {
         return refuse(format!("must be at least {least}, found {found}"));
     }
-    if let (Some(found), Some(most)) = (value.as_f64(), schema.get("maximum").and_then(Value::as_f64))
-        && found > most
+    if let (Some(found), Some(most)) = (
+        value.as_f64(),
+        schema.get("maximum").and_then(Value::as_f64),
+    ) && found > most
     {
         return refuse(format!("must be at most {most}, found {found}"));
     }
-    if let (Value::String(text), Some(least)) = (&value, schema.get("minLength").and_then(Value::as_u64))
+    if let (Value::String(text), Some(least)) =
+        (&value, schema.get("minLength").and_then(Value::as_u64))
         && (text.chars().count() as u64) < least
     {
         return refuse(format!("must have at least {least} characters"));
@@ -58,11 +72,20 @@ fn check(schema: &Value, value: Value, path: &str, depth: usize) -> Result<Value
             {
                 return refuse(format!("must have at least {least} items"));
             }
-            let Some(item_schema) = schema.get("items") else { return Ok(Value::Array(items)) };
+            let Some(item_schema) = schema.get("items") else {
+                return Ok(Value::Array(items));
+            };
             let checked: Result<Vec<_>, _> = items
                 .into_iter()
                 .enumerate()
-                .map(|(i, item)| check(item_schema, item, &format!("{path}[{i}]"), depth.saturating_add(1)))
+                .map(|(i, item)| {
+                    check(
+                        item_schema,
+                        item,
+                        &format!("{path}[{i}]"),
+                        depth.saturating_add(1),
+                    )
+                })
                 .collect();
             Ok(Value::Array(checked?))
         }
@@ -72,7 +95,10 @@ fn check(schema: &Value, value: Value, path: &str, depth: usize) -> Result<Value
                 let at = format!("{path}.{name}");
                 match members.remove(name) {
                     Some(found) => {
-                        members.insert(name.clone(), check(property, found, &at, depth.saturating_add(1))?);
+                        members.insert(
+                            name.clone(),
+                            check(property, found, &at, depth.saturating_add(1))?,
+                        );
                     }
                     None => {
                         if let Some(default) = property.get("default") {
@@ -81,15 +107,26 @@ fn check(schema: &Value, value: Value, path: &str, depth: usize) -> Result<Value
                     }
                 }
             }
-            for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            for name in schema
+                .get("required")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+            {
                 if !members.contains_key(name) {
                     return Err((format!("{path}.{name}"), "is missing".to_owned()));
                 }
             }
             match schema.get("additionalProperties") {
                 Some(Value::Bool(false)) => {
-                    let known: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-                    if let Some(name) = members.keys().find(|name| !known.contains(&name.as_str())) {
+                    let known: Vec<&str> = properties
+                        .into_iter()
+                        .flatten()
+                        .map(|(name, _)| name.as_str())
+                        .collect();
+                    if let Some(name) = members.keys().find(|name| !known.contains(&name.as_str()))
+                    {
                         let hint = match super::resolve::nearest(name, &known) {
                             Some(near) => format!("did you mean `{near}`?"),
                             None if known.is_empty() => "it takes none".to_owned(),
@@ -101,7 +138,12 @@ fn check(schema: &Value, value: Value, path: &str, depth: usize) -> Result<Value
                 Some(more @ Value::Object(_)) => {
                     for (name, member) in &mut members {
                         if !properties.is_some_and(|p| p.contains_key(name)) {
-                            *member = check(more, std::mem::take(member), &format!("{path}.{name}"), depth.saturating_add(1))?;
+                            *member = check(
+                                more,
+                                std::mem::take(member),
+                                &format!("{path}.{name}"),
+                                depth.saturating_add(1),
+                            )?;
                         }
                     }
                 }
@@ -170,7 +212,8 @@ mod tests {
             (json!({"words":["a"],"mode":"slow"}), "$.mode"),
             (json!({"word":["a"],"words":["a"]}), "$.word"),
         ] {
-            let (found, reason) = check_init_args(&schema(), args.clone()).expect_err(&args.to_string());
+            let (found, reason) =
+                check_init_args(&schema(), args.clone()).expect_err(&args.to_string());
             assert_eq!(found, path, "{args}: {reason}");
         }
     }

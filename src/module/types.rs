@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use arrow::datatypes::{DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field};
+use arrow::datatypes::{
+    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION,
+    DECIMAL256_MAX_PRECISION, DataType, Field,
+};
 use arrow_schema::ffi::{FFI_ArrowSchema, Flags};
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +41,10 @@ fn yes() -> bool {
     true
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
 fn is_false(b: &bool) -> bool {
     !*b
 }
@@ -57,7 +63,11 @@ impl TypeRecord {
     pub(crate) fn from_field(field: &Field) -> Result<Self, String> {
         let schema = FFI_ArrowSchema::try_from(field).map_err(|e| e.to_string())?;
         let mut record = Self::from_ffi(&schema)?;
-        record.metadata = field.metadata().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+        record.metadata = field
+            .metadata()
+            .iter()
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
         Ok(record)
     }
 
@@ -66,11 +76,22 @@ impl TypeRecord {
             name: schema.name().unwrap_or_default().to_owned(),
             format: schema.format().to_owned(),
             nullable: schema.nullable(),
-            children: schema.children().map(Self::from_ffi).collect::<Result<_, _>>()?,
-            dictionary: schema.dictionary().map(Self::from_ffi).transpose()?.map(Box::new),
+            children: schema
+                .children()
+                .map(Self::from_ffi)
+                .collect::<Result<_, _>>()?,
+            dictionary: schema
+                .dictionary()
+                .map(Self::from_ffi)
+                .transpose()?
+                .map(Box::new),
             dictionary_ordered: schema.dictionary_ordered(),
             keys_sorted: schema.map_keys_sorted(),
-            metadata: schema.metadata().map_err(|e| e.to_string())?.into_iter().collect(),
+            metadata: schema
+                .metadata()
+                .map_err(|e| e.to_string())?
+                .into_iter()
+                .collect(),
         })
     }
 
@@ -84,18 +105,32 @@ impl TypeRecord {
         }
         for text in [&self.name, &self.format] {
             if text.len() > MAX_TEXT || text.contains('\0') {
-                return Err(format!("a name or format is longer than {MAX_TEXT} bytes or holds NUL"));
+                return Err(format!(
+                    "a name or format is longer than {MAX_TEXT} bytes or holds NUL"
+                ));
             }
         }
         // arrow's parser takes the number of children for granted.
         if let Some(expected) = children_of(&self.format)
             && expected != self.children.len()
         {
-            return Err(format!("format {:?} takes {expected} children, found {}", self.format, self.children.len()));
+            return Err(format!(
+                "format {:?} takes {expected} children, found {}",
+                self.format,
+                self.children.len()
+            ));
         }
         let deeper = depth.saturating_add(1);
-        let children = self.children.iter().map(|c| c.to_ffi(deeper, fields)).collect::<Result<Vec<_>, _>>()?;
-        let dictionary = self.dictionary.as_ref().map(|d| d.to_ffi(deeper, fields)).transpose()?;
+        let children = self
+            .children
+            .iter()
+            .map(|c| c.to_ffi(deeper, fields))
+            .collect::<Result<Vec<_>, _>>()?;
+        let dictionary = self
+            .dictionary
+            .as_ref()
+            .map(|d| d.to_ffi(deeper, fields))
+            .transpose()?;
         let mut flags = Flags::empty();
         flags.set(Flags::NULLABLE, self.nullable);
         flags.set(Flags::DICTIONARY_ORDERED, self.dictionary_ordered);
@@ -127,7 +162,9 @@ pub(crate) fn check_type(data_type: &DataType) -> Result<(), String> {
         if precision == 0 || precision > max {
             Err(format!("{data_type}: the precision must be 1 to {max}"))
         } else if i16::from(scale) > i16::from(precision) {
-            Err(format!("{data_type}: the scale is larger than the precision"))
+            Err(format!(
+                "{data_type}: the scale is larger than the precision"
+            ))
         } else {
             Ok(())
         }
@@ -139,18 +176,24 @@ pub(crate) fn check_type(data_type: &DataType) -> Result<(), String> {
         DataType::Decimal256(p, s) => decimal(*p, *s, DECIMAL256_MAX_PRECISION),
         DataType::FixedSizeBinary(n) if *n < 0 => Err(format!("{data_type}: a negative size")),
         DataType::FixedSizeList(_, n) if *n < 0 => Err(format!("{data_type}: a negative size")),
-        DataType::List(f) | DataType::LargeList(f) | DataType::ListView(f) | DataType::LargeListView(f) | DataType::FixedSizeList(f, _) => {
-            check_type(f.data_type())
-        }
+        DataType::List(f)
+        | DataType::LargeList(f)
+        | DataType::ListView(f)
+        | DataType::LargeListView(f)
+        | DataType::FixedSizeList(f, _) => check_type(f.data_type()),
         DataType::Struct(fields) => fields.iter().try_for_each(|f| check_type(f.data_type())),
         DataType::Union(fields, _) => {
             if fields.iter().any(|(id, _)| id < 0) {
                 return Err(format!("{data_type}: a negative type id"));
             }
-            fields.iter().try_for_each(|(_, f)| check_type(f.data_type()))
+            fields
+                .iter()
+                .try_for_each(|(_, f)| check_type(f.data_type()))
         }
         DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(pair) if pair.len() == 2 && !entries.is_nullable() => check_type(entries.data_type()),
+            DataType::Struct(pair) if pair.len() == 2 && !entries.is_nullable() => {
+                check_type(entries.data_type())
+            }
             _ => Err("a map's child must be a struct of key and value, without nulls".to_owned()),
         },
         DataType::Dictionary(keys, values) => {
@@ -174,14 +217,19 @@ mod tests {
     use super::*;
 
     fn parse(json: &str) -> Result<Field, String> {
-        serde_json::from_str::<TypeRecord>(json).map_err(|e| e.to_string())?.to_field()
+        serde_json::from_str::<TypeRecord>(json)
+            .map_err(|e| e.to_string())?
+            .to_field()
     }
 
     #[test]
     fn a_type_survives_the_round_trip_through_its_record() {
         let json = r#"{"name":"x","format":"+s","nullable":false,"children":[{"name":"a","format":"tsu:UTC"},{"name":"d","format":"i","dictionary":{"format":"u"}},{"name":"m","format":"+m","children":[{"name":"entries","format":"+s","nullable":false,"children":[{"name":"k","format":"u","nullable":false},{"name":"v","format":"d:10,2"}]}]}],"metadata":{"k":"v"}}"#;
         let field = parse(json).expect("parses");
-        let again = TypeRecord::from_field(&field).expect("has a record").to_field().expect("parses again");
+        let again = TypeRecord::from_field(&field)
+            .expect("has a record")
+            .to_field()
+            .expect("parses again");
         assert_eq!(field, again);
     }
 
@@ -206,9 +254,16 @@ mod tests {
         ] {
             assert!(parse(json).is_err(), "{json} was accepted");
         }
-        let mut deep = TypeRecord { format: "l".into(), ..TypeRecord::default() };
+        let mut deep = TypeRecord {
+            format: "l".into(),
+            ..TypeRecord::default()
+        };
         for _ in 0..MAX_DEPTH {
-            deep = TypeRecord { format: "+l".into(), children: vec![deep], ..TypeRecord::default() };
+            deep = TypeRecord {
+                format: "+l".into(),
+                children: vec![deep],
+                ..TypeRecord::default()
+            };
         }
         assert!(deep.to_field().is_err());
     }

@@ -189,7 +189,7 @@ impl StagePartition {
             message: error.message.clone(),
         };
         CallError {
-            place,
+            place: Box::new(place),
             fault: Box::new(fault),
         }
     }

@@ -49,7 +49,11 @@ pub struct PoolMetrics {
 impl fmt::Display for PoolMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        writeln!(f, "pool {} of {}: {} slots, {} starts, {} inits, {} restarts", self.pool, self.module, self.slots, self.starts, self.inits, self.restarts)?;
+        writeln!(
+            f,
+            "pool {} of {}: {} slots, {} starts, {} inits, {} restarts",
+            self.pool, self.module, self.slots, self.starts, self.inits, self.restarts
+        )?;
         writeln!(
             f,
             "  {} calls, {} rows, {} splits, {:.1} MiB in, {:.1} MiB out, peak memory of a slot {:.1} MiB",
@@ -63,7 +67,11 @@ impl fmt::Display for PoolMetrics {
         write!(
             f,
             "  init {:.3} s, wait {:.3} s, copy in {:.3} s, guest {:.3} s, copy out {:.3} s",
-            self.init_seconds, self.wait_seconds, self.copy_in_seconds, self.guest_seconds, self.copy_out_seconds
+            self.init_seconds,
+            self.wait_seconds,
+            self.copy_in_seconds,
+            self.guest_seconds,
+            self.copy_out_seconds
         )
     }
 }

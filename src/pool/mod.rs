@@ -5,6 +5,7 @@ mod rebatch;
 mod slot;
 mod stage;
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +24,9 @@ pub use stage::{Run, Stage, StageCall};
 
 use crate::call::Call;
 use crate::error::{CallError, Fault, Place, StartError};
-use crate::module::{Digest, Module, NullHandling, ParameterType, State, StateKind, check_init_args};
+use crate::module::{
+    Digest, Module, NullHandling, ParameterType, State, StateKind, check_init_args,
+};
 use crate::sandbox::{LogSink, Policy, tracing_sink};
 
 /// A pool of slots. Cheap to clone; when the last clone is dropped, each slot's `close` runs and the
@@ -91,7 +94,14 @@ pub struct Rows {
 impl Rows {
     /// All of these rows.
     pub fn new(columns: Vec<ArrayRef>, rows: usize) -> Self {
-        Rows { columns, rows, mask: None, first_row: 0, partition: None, run: 0 }
+        Rows {
+            columns,
+            rows,
+            mask: None,
+            first_row: 0,
+            partition: None,
+            run: 0,
+        }
     }
 
     /// Only the rows for which `mask` is true.
@@ -174,7 +184,10 @@ impl PoolBuilder {
         let state = self.find_state()?;
         let mut notices = Vec::new();
         let mut slots = self.slots.get();
-        if let Some(state) = state.as_ref().filter(|s| s.kind == StateKind::Sequence && slots > 1) {
+        if let Some(state) = state
+            .as_ref()
+            .filter(|s| s.kind == StateKind::Sequence && slots > 1)
+        {
             notices.push(format!(
                 "`{}` keeps a sequence, in which rows depend on earlier ones: it runs in 1 slot, in input order ({slots} slots were asked for)",
                 state.name
@@ -188,9 +201,14 @@ impl PoolBuilder {
             tracing::info!(pool = name, "{notice}");
         }
         let threads = start_threads(name, slots, stack)?;
-        let started: Vec<Result<(), StartError>> = threads.broadcast(|thread| shared.start_slot(thread.index()));
+        let started: Vec<Result<(), StartError>> =
+            threads.broadcast(|thread| shared.start_slot(thread.index()));
         // Dropped on an error, the handle closes the slots that did start.
-        let pool = Pool(Arc::new(Handle { threads, shared, notices }));
+        let pool = Pool(Arc::new(Handle {
+            threads,
+            shared,
+            notices,
+        }));
         started.into_iter().collect::<Result<(), _>>()?;
         Ok(pool)
     }
@@ -228,7 +246,9 @@ impl PoolBuilder {
     }
 
     fn find_state(&self) -> Result<Option<Arc<State>>, StartError> {
-        let Some(name) = &self.state else { return Ok(None) };
+        let Some(name) = &self.state else {
+            return Ok(None);
+        };
         let states = self.module.manifest().states();
         match states.iter().find(|s| s.name == *name) {
             Some(state) => Ok(Some(Arc::clone(state))),
@@ -237,7 +257,11 @@ impl PoolBuilder {
                 Err(StartError::UnknownState {
                     module: self.module.name().to_owned(),
                     state: name.clone(),
-                    known: if known.is_empty() { "none".to_owned() } else { known.join(", ") },
+                    known: if known.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        known.join(", ")
+                    },
                 })
             }
         }
@@ -254,7 +278,12 @@ impl PoolBuilder {
         let args = match state {
             Some(state) => check_init_args(&state.init_args, given.clone()).map_err(refused)?,
             None if given.as_object().is_some_and(serde_json::Map::is_empty) => given.clone(),
-            None => return Err(refused(("$".to_owned(), "were given to a function without a state; leave them out".to_owned()))),
+            None => {
+                return Err(refused((
+                    "$".to_owned(),
+                    "were given to a function without a state; leave them out".to_owned(),
+                )));
+            }
         };
         let text = args.to_string();
         let digest = Digest::of(text.as_bytes()).short();
@@ -270,7 +299,10 @@ fn start_threads(name: &str, slots: usize, stack: usize) -> Result<rayon::Thread
         // Linux keeps 15 bytes of a name, so the slot's number comes first.
         .thread_name(move |slot| format!("slot{slot} {thread_name}"))
         .build()
-        .map_err(|e| StartError::Threads { pool: name.to_owned(), reason: e.to_string() })
+        .map_err(|e| StartError::Threads {
+            pool: name.to_owned(),
+            reason: e.to_string(),
+        })
 }
 
 impl Pool {
@@ -310,7 +342,11 @@ impl Pool {
     /// What it counted so far.
     pub fn metrics(&self) -> PoolMetrics {
         let shared = &self.0.shared;
-        shared.counters.snapshot(&shared.recipe.pool, shared.recipe.module.name(), shared.slots.len())
+        shared.counters.snapshot(
+            &shared.recipe.pool,
+            shared.recipe.module.name(),
+            shared.slots.len(),
+        )
     }
 
     /// A number for [`Rows::run`].
@@ -321,7 +357,12 @@ impl Pool {
     /// Queues rows for the next free slot; `done` gets the result on the slot's thread and must not
     /// block. Tasks start in the order in which they were submitted. Rows that need no computing never
     /// enter the guest.
-    pub fn submit(&self, call: &Call, rows: Rows, done: impl FnOnce(Result<Output, CallError>) + Send + 'static) {
+    pub fn submit(
+        &self,
+        call: &Call,
+        rows: Rows,
+        done: impl FnOnce(Result<Output, CallError>) + Send + 'static,
+    ) {
         let shared = Arc::clone(&self.0.shared);
         let call = call.clone();
         let queued = Instant::now();
@@ -346,7 +387,12 @@ impl Pool {
         self.submit(call, rows, move |result| {
             let _ = send.send(result);
         });
-        receive.recv().unwrap_or_else(|_| Err(CallError { place, fault: Box::new(Fault::Closed) }))
+        receive.recv().unwrap_or_else(|_| {
+            Err(CallError {
+                place: Box::new(place),
+                fault: Box::new(Fault::Closed),
+            })
+        })
     }
 
     /// Runs `close` in each slot and waits until all are gone. Dropping the last clone does the same.
@@ -369,13 +415,17 @@ impl LocalSlot {
 
     /// What the slot counted so far.
     pub fn metrics(&self) -> PoolMetrics {
-        self.0.counters.snapshot(&self.0.recipe.pool, self.0.recipe.module.name(), 1)
+        self.0
+            .counters
+            .snapshot(&self.0.recipe.pool, self.0.recipe.module.name(), 1)
     }
 }
 
 impl std::fmt::Debug for LocalSlot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("LocalSlot").field(&self.0.recipe.pool).finish()
+        f.debug_tuple("LocalSlot")
+            .field(&self.0.recipe.pool)
+            .finish()
     }
 }
 
@@ -387,13 +437,17 @@ impl Drop for LocalSlot {
 
 impl std::fmt::Debug for Pool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pool").field("name", &self.name()).field("slots", &self.slots()).finish_non_exhaustive()
+        f.debug_struct("Pool")
+            .field("name", &self.name())
+            .field("slots", &self.slots())
+            .finish_non_exhaustive()
     }
 }
 
 impl Handle {
     fn close(&self) {
-        self.threads.broadcast(|thread| self.shared.close_slot(thread.index()));
+        self.threads
+            .broadcast(|thread| self.shared.close_slot(thread.index()));
     }
 }
 
@@ -415,9 +469,14 @@ impl Shared {
     }
 
     fn start_slot(&self, number: usize) -> Result<(), StartError> {
-        let slot = host_safe(|| Slot::start(&self.recipe, number, &self.counters)).unwrap_or_else(|message| {
-            Err(StartError::Slot { place: self.place(Some(number)), fault: Box::new(Fault::Host { message }) })
-        })?;
+        let slot = host_safe(|| Slot::start(&self.recipe, number, &self.counters)).unwrap_or_else(
+            |message| {
+                Err(StartError::Slot {
+                    place: Box::new(self.place(Some(number))),
+                    fault: Box::new(Fault::Host { message }),
+                })
+            },
+        )?;
         *self.cell(number) = Cell::Ready(Box::new(slot));
         Ok(())
     }
@@ -427,7 +486,10 @@ impl Shared {
         if let Cell::Ready(slot) = cell
             && let Err(message) = host_safe(|| slot.close())
         {
-            tracing::error!(pool = self.recipe.pool, "closing a slot failed in the host: {message}");
+            tracing::error!(
+                pool = self.recipe.pool,
+                "closing a slot failed in the host: {message}"
+            );
         }
     }
 
@@ -443,7 +505,11 @@ impl Shared {
     fn place(&self, slot: Option<usize>) -> Place {
         Place {
             module: self.recipe.module.name().to_owned(),
-            udf: self.recipe.state.as_ref().map_or_else(|| "(stateless)".to_owned(), |s| s.name.clone()),
+            udf: self
+                .recipe
+                .state
+                .as_ref()
+                .map_or_else(|| "(stateless)".to_owned(), |s| s.name.clone()),
             pool: self.recipe.pool.clone(),
             slot,
             ..Place::default()
@@ -457,21 +523,36 @@ impl Shared {
             rows: Some(rows.first_row..rows.first_row.saturating_add(rows.rows as u64)),
             ..self.place(Some(number))
         };
-        CallError { place, fault: Box::new(fault) }
+        CallError {
+            place: Box::new(place),
+            fault: Box::new(fault),
+        }
     }
 
     fn run(&self, number: usize, call: &Call, rows: &Rows) -> Result<Output, CallError> {
         let failed = |fault| self.failed(number, call, rows, fault);
-        self.check(call, rows).map_err(|reason| failed(Fault::Arguments { reason }))?;
+        self.check(call, rows)
+            .map_err(|reason| failed(Fault::Arguments { reason }))?;
         let Some(selection) = Selection::new(rows) else {
             let array = new_null_array(call.result().data_type(), rows.rows);
-            return Ok(Output { array, row_errors: Vec::new() });
+            return Ok(Output {
+                array,
+                row_errors: Vec::new(),
+            });
         };
-        let columns = selection.columns(rows).map_err(|e| failed(Fault::Arguments { reason: e.to_string() }))?;
+        let columns = selection.columns(rows).map_err(|e| {
+            failed(Fault::Arguments {
+                reason: e.to_string(),
+            })
+        })?;
         let mut cell = self.cell(number);
         let slot = self.ready(&mut cell, number, rows.run).map_err(failed)?;
         match slot.call(call, &columns, selection.len(rows), &self.counters) {
-            Ok(output) => selection.scatter(output, rows.rows).map_err(|e| failed(Fault::Arguments { reason: e.to_string() })),
+            Ok(output) => selection.scatter(output, rows.rows).map_err(|e| {
+                failed(Fault::Arguments {
+                    reason: e.to_string(),
+                })
+            }),
             Err(fault) => {
                 if !fault.spares_the_slot() {
                     // Dropping the instance frees its memory; it is never entered again, `close` included.
@@ -483,14 +564,24 @@ impl Shared {
     }
 
     /// The slot, started again if it was lost.
-    fn ready<'c>(&self, cell: &'c mut Cell, number: usize, run: u64) -> Result<&'c mut Slot, Fault> {
+    fn ready<'c>(
+        &self,
+        cell: &'c mut Cell,
+        number: usize,
+        run: u64,
+    ) -> Result<&'c mut Slot, Fault> {
         if let Cell::Lost { run: lost_in } = *cell {
-            let sequence = self.recipe.state.as_ref().is_some_and(|s| s.kind == StateKind::Sequence);
+            let sequence = self
+                .recipe
+                .state
+                .as_ref()
+                .is_some_and(|s| s.kind == StateKind::Sequence);
             if sequence && run != 0 && run == lost_in {
                 return Err(Fault::StateLost);
             }
             add(&self.counters.restarts, 1);
-            let slot = Slot::start(&self.recipe, number, &self.counters).map_err(|e| Fault::Restart(Box::new(e)))?;
+            let slot = Slot::start(&self.recipe, number, &self.counters)
+                .map_err(|e| Fault::Restart(Box::new(e)))?;
             *cell = Cell::Ready(Box::new(slot));
         }
         match cell {
@@ -502,43 +593,83 @@ impl Shared {
     /// Whether rows and call fit this pool and each other.
     fn check(&self, call: &Call, rows: &Rows) -> Result<(), String> {
         if call.module().digest() != self.recipe.module.digest() {
-            return Err(format!("the call is of {}, the pool runs {}", call.module().name(), self.recipe.module.name()));
+            return Err(format!(
+                "the call is of {}, the pool runs {}",
+                call.module().name(),
+                self.recipe.module.name()
+            ));
         }
         if let Some(state) = &call.function().state
             && self.recipe.state.as_ref().map(|s| &s.name) != Some(&state.name)
         {
-            return Err(format!("the call works on the state `{}`, which the pool does not hold; name it with `PoolBuilder::state`", state.name));
+            return Err(format!(
+                "the call works on the state `{}`, which the pool does not hold; name it with `PoolBuilder::state`",
+                state.name
+            ));
         }
         if rows.rows > i32::MAX as usize {
-            return Err(format!("{} rows in one call; the most is {}", rows.rows, i32::MAX));
+            return Err(format!(
+                "{} rows in one call; the most is {}",
+                rows.rows,
+                i32::MAX
+            ));
         }
         if let Some(mask) = &rows.mask
             && mask.len() != rows.rows
         {
-            return Err(format!("the mask has {} rows, the call {}", mask.len(), rows.rows));
+            return Err(format!(
+                "the mask has {} rows, the call {}",
+                mask.len(),
+                rows.rows
+            ));
         }
-        let expected: Vec<_> = call.0.arguments.iter().zip(&call.function().parameters).filter(|(a, _)| a.constant.is_none()).collect();
-        if expected.len() != rows.columns.len() {
-            return Err(format!("{} columns for {} arguments that are not constant", rows.columns.len(), expected.len()));
+        let expected = call
+            .0
+            .arguments
+            .iter()
+            .zip(&call.function().parameters)
+            .filter(|(a, _)| a.constant.is_none());
+        let count = expected.clone().count();
+        if count != rows.columns.len() {
+            return Err(format!(
+                "{} columns for {count} arguments that are not constant",
+                rows.columns.len()
+            ));
         }
-        for ((argument, parameter), column) in expected.into_iter().zip(&rows.columns) {
+        for ((argument, parameter), column) in expected.zip(&rows.columns) {
             let field = &argument.field;
             if column.len() != rows.rows {
-                return Err(format!("the column for `{}` has {} rows, the call {}", parameter.name, column.len(), rows.rows));
+                return Err(format!(
+                    "the column for `{}` has {} rows, the call {}",
+                    parameter.name,
+                    column.len(),
+                    rows.rows
+                ));
             }
             if !same_type(column.data_type(), field.data_type()) {
-                return Err(format!("the column for `{}` is {}, the call was bound to {}", parameter.name, column.data_type(), field.data_type()));
+                return Err(format!(
+                    "the column for `{}` is {}, the call was bound to {}",
+                    parameter.name,
+                    column.data_type(),
+                    field.data_type()
+                ));
             }
             if column.null_count() > 0 {
                 if !field.is_nullable() {
-                    return Err(format!("the column for `{}` has nulls, the call was bound to a column without", parameter.name));
+                    return Err(format!(
+                        "the column for `{}` has nulls, the call was bound to a column without",
+                        parameter.name
+                    ));
                 }
                 let takes_nulls = match &parameter.accepts {
                     ParameterType::Exact(field) => field.is_nullable(),
                     ParameterType::Any => true,
                 };
                 if !takes_nulls && call.function().nulls == NullHandling::Handle {
-                    return Err(format!("the column for `{}` has nulls, which the function does not take; fill them in first", parameter.name));
+                    return Err(format!(
+                        "the column for `{}` has nulls, which the function does not take; fill them in first",
+                        parameter.name
+                    ));
                 }
             }
         }
@@ -563,7 +694,9 @@ impl Selection {
         if rows.rows == 0 {
             return None;
         }
-        let Some(mask) = &rows.mask else { return Some(Selection::All) };
+        let Some(mask) = &rows.mask else {
+            return Some(Selection::All);
+        };
         // A null is not true.
         let mask = match mask.nulls() {
             Some(_) => arrow::compute::prep_null_mask_filter(mask),
@@ -583,16 +716,22 @@ impl Selection {
         }
     }
 
-    fn columns(&self, rows: &Rows) -> Result<Vec<ArrayRef>, arrow::error::ArrowError> {
+    fn columns<'r>(&self, rows: &'r Rows) -> Result<Cow<'r, [ArrayRef]>, arrow::error::ArrowError> {
         match self {
-            Selection::All => Ok(rows.columns.clone()),
-            Selection::Some(mask) => rows.columns.iter().map(|c| arrow::compute::filter(c, mask)).collect(),
+            Selection::All => Ok(Cow::Borrowed(&rows.columns)),
+            Selection::Some(mask) => rows
+                .columns
+                .iter()
+                .map(|c| arrow::compute::filter(c, mask))
+                .collect(),
         }
     }
 
     /// Puts the computed rows back to their places, nulls elsewhere.
     fn scatter(self, output: Output, rows: usize) -> Result<Output, arrow::error::ArrowError> {
-        let Selection::Some(mask) = self else { return Ok(output) };
+        let Selection::Some(mask) = self else {
+            return Ok(output);
+        };
         let places: Vec<usize> = mask.values().set_indices().collect();
         let mut indices: Vec<Option<u32>> = vec![None; rows];
         for (from, to) in places.iter().enumerate() {
@@ -601,8 +740,14 @@ impl Selection {
             }
         }
         let array = arrow::compute::take(&output.array, &UInt32Array::from(indices), None)?;
-        let row_errors =
-            output.row_errors.into_iter().map(|e| RowError { row: places.get(e.row).copied().unwrap_or(e.row), ..e }).collect();
+        let row_errors = output
+            .row_errors
+            .into_iter()
+            .map(|e| RowError {
+                row: places.get(e.row).copied().unwrap_or(e.row),
+                ..e
+            })
+            .collect();
         Ok(Output { array, row_errors })
     }
 }

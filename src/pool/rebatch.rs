@@ -38,7 +38,12 @@ pub struct Rebatcher {
 impl Rebatcher {
     /// Makes batches of `rows` rows.
     pub fn new(schema: SchemaRef, rows: NonZeroUsize) -> Self {
-        Rebatcher { schema, rows: rows.get(), waiting: VecDeque::new(), waiting_rows: 0 }
+        Rebatcher {
+            schema,
+            rows: rows.get(),
+            waiting: VecDeque::new(),
+            waiting_rows: 0,
+        }
     }
 
     /// Takes a batch in.
@@ -55,7 +60,11 @@ impl Rebatcher {
     /// When small batches cannot be joined, for example because dictionaries together have more values
     /// than their keys can tell apart.
     pub fn next_full(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        if self.waiting_rows < self.rows { Ok(None) } else { self.take(self.rows) }
+        if self.waiting_rows < self.rows {
+            Ok(None)
+        } else {
+            self.take(self.rows)
+        }
     }
 
     /// The next batch, full or not; `None` when nothing is left. For the end of the input.
@@ -79,9 +88,12 @@ impl Rebatcher {
         let mut parts = Vec::new();
         let mut missing = rows;
         while missing > 0 {
-            let Some(batch) = self.waiting.pop_front() else { break };
+            let Some(batch) = self.waiting.pop_front() else {
+                break;
+            };
             if batch.num_rows() > missing {
-                self.waiting.push_front(batch.slice(missing, batch.num_rows().saturating_sub(missing)));
+                self.waiting
+                    .push_front(batch.slice(missing, batch.num_rows().saturating_sub(missing)));
                 parts.push(batch.slice(0, missing));
                 missing = 0;
             } else {

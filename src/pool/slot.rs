@@ -9,7 +9,7 @@ use arrow::buffer::NullBuffer;
 use wasmtime::TypedFunc;
 
 use super::metrics::{Counters, add, add_time};
-use crate::abi::{self, Arena, Reader, RowErrors, Shelf, Written, frame};
+use crate::abi::{self, Arena, Reader, RowErrors, Shelf, Source, Written, frame};
 use crate::call::{Bound, Call, bind_in};
 use crate::error::{Fault, Place, StartError, Violation};
 use crate::module::{Module, NullHandling, State};
@@ -85,26 +85,52 @@ const ARGUMENT_SHARE: u64 = 8;
 
 impl Slot {
     /// Starts a slot: makes an instance and runs `init`.
-    pub(crate) fn start(recipe: &Arc<Recipe>, number: usize, counters: &Counters) -> Result<Self, StartError> {
+    pub(crate) fn start(
+        recipe: &Arc<Recipe>,
+        number: usize,
+        counters: &Counters,
+    ) -> Result<Self, StartError> {
         let begun = Instant::now();
         let result = Self::start_inner(recipe, number, counters);
         add_time(&counters.init, begun.elapsed());
         result
     }
 
-    fn start_inner(recipe: &Arc<Recipe>, number: usize, counters: &Counters) -> Result<Self, StartError> {
-        let place = || Place {
-            module: recipe.module.name().to_owned(),
-            udf: recipe.state.as_ref().map_or_else(|| "(stateless)".to_owned(), |s| s.name.clone()),
-            pool: recipe.pool.clone(),
-            slot: Some(number),
-            ..Place::default()
+    fn start_inner(
+        recipe: &Arc<Recipe>,
+        number: usize,
+        counters: &Counters,
+    ) -> Result<Self, StartError> {
+        let place = || {
+            Box::new(Place {
+                module: recipe.module.name().to_owned(),
+                udf: recipe
+                    .state
+                    .as_ref()
+                    .map_or_else(|| "(stateless)".to_owned(), |s| s.name.clone()),
+                pool: recipe.pool.clone(),
+                slot: Some(number),
+                ..Place::default()
+            })
         };
-        let failed = |fault| StartError::Slot { place: place(), fault: Box::new(fault) };
+        let failed = |fault| StartError::Slot {
+            place: place(),
+            fault: Box::new(fault),
+        };
         add(&counters.starts, 1);
         let begun = Instant::now();
-        let mut guest = Guest::new(&recipe.module, &recipe.policy, &recipe.log, &recipe.pool, number).map_err(|e| match e {
-            NoGuest::Grant(e) => StartError::Grant { place: place(), reason: e.to_string() },
+        let mut guest = Guest::new(
+            &recipe.module,
+            &recipe.policy,
+            &recipe.log,
+            &recipe.pool,
+            number,
+        )
+        .map_err(|e| match e {
+            NoGuest::Grant(e) => StartError::Grant {
+                place: place(),
+                reason: e.to_string(),
+            },
             NoGuest::Fault(fault) => failed(fault),
         })?;
         let mut arena = Arena::default();
@@ -116,13 +142,26 @@ impl Slot {
             add(&counters.inits, 1);
             state = match init(&mut guest, &mut arena, declared, &recipe.init_args, left) {
                 Ok(state) => state,
-                Err(Fault::Guest { message }) => return Err(StartError::Init { place: place(), message, args_digest: recipe.args_digest.clone() }),
-                Err(Fault::Time { .. }) => return Err(failed(Fault::Time { entry: "init", limit })),
+                Err(Fault::Guest { message }) => {
+                    return Err(StartError::Init {
+                        place: place(),
+                        message,
+                        args_digest: recipe.args_digest.clone(),
+                    });
+                }
+                Err(Fault::Time { .. }) => {
+                    return Err(failed(Fault::Time {
+                        entry: "init",
+                        limit,
+                    }));
+                }
                 Err(fault) => return Err(failed(fault)),
             };
         }
         let row_errors = RowErrors::new().map_err(|reason| failed(Fault::Arguments { reason }))?;
-        counters.peak_memory.fetch_max(guest.peak_memory(), std::sync::atomic::Ordering::Relaxed);
+        counters
+            .peak_memory
+            .fetch_max(guest.peak_memory(), std::sync::atomic::Ordering::Relaxed);
         Ok(Slot {
             recipe: Arc::clone(recipe),
             number,
@@ -137,34 +176,50 @@ impl Slot {
 
     /// Runs `close`, where there is one; what goes wrong is logged.
     pub(crate) fn close(mut self) {
-        let Some(symbol) = self.recipe.state.as_ref().and_then(|s| s.close.clone()) else { return };
+        let Some(symbol) = self.recipe.state.as_ref().and_then(|s| s.close.clone()) else {
+            return;
+        };
         let limit = self.recipe.policy.close_time;
         let result = self.guest.function::<u32, ()>(&symbol).and_then(|close| {
             self.guest.begin(limit);
             self.guest.enter("close", limit, &close, self.state)
         });
         if let Err(fault) = result {
-            tracing::warn!(pool = self.recipe.pool, slot = self.number, module = self.recipe.module.name(), "close failed: {fault}");
+            tracing::warn!(
+                pool = self.recipe.pool,
+                slot = self.number,
+                module = self.recipe.module.name(),
+                "close failed: {fault}"
+            );
         }
     }
 
     /// Computes `rows` rows. Columns are those of the arguments that are not constant.
-    pub(crate) fn call(&mut self, call: &Call, columns: &[ArrayRef], rows: usize, counters: &Counters) -> Result<Output, Fault> {
+    pub(crate) fn call(
+        &mut self,
+        call: &Call,
+        columns: &[ArrayRef],
+        rows: usize,
+        counters: &Counters,
+    ) -> Result<Output, Fault> {
         let bound = &*call.0;
         let at = self.prepare(bound)?;
         let mask = propagated_nulls(bound, columns, rows);
-        let mut columns = columns.iter();
-        let arguments: Vec<ArrayData> = bound
-            .arguments
-            .iter()
-            .map(|argument| match (&argument.constant, columns.next_if_column(argument.constant.is_some())) {
-                (Some(constant), _) => Ok(constant.to_data()),
-                (None, Some(column)) => Ok(column.to_data()),
-                (None, None) => Err(Fault::Arguments { reason: "a column is missing".to_owned() }),
-            })
-            .collect::<Result<_, _>>()?;
+        let mut rest = columns.iter();
+        let mut arguments = Vec::with_capacity(bound.arguments.len());
+        for argument in &bound.arguments {
+            arguments.push(match &argument.constant {
+                Some(constant) => Source::Data(constant.to_data()),
+                None => Source::new(rest.next().ok_or_else(|| Fault::Arguments {
+                    reason: "a column is missing".to_owned(),
+                })?),
+            });
+        }
         let result = self.pieces(bound, at, &arguments, 0..rows, mask.as_ref(), counters);
-        counters.peak_memory.fetch_max(self.guest.peak_memory(), std::sync::atomic::Ordering::Relaxed);
+        counters.peak_memory.fetch_max(
+            self.guest.peak_memory(),
+            std::sync::atomic::Ordering::Relaxed,
+        );
         if result.as_ref().is_err_and(Fault::spares_the_slot) {
             self.guest.abandon();
         }
@@ -176,7 +231,7 @@ impl Slot {
         &mut self,
         bound: &Bound,
         at: usize,
-        arguments: &[ArrayData],
+        arguments: &[Source],
         rows: Range<usize>,
         mask: Option<&NullBuffer>,
         counters: &Counters,
@@ -188,10 +243,17 @@ impl Slot {
         let middle = rows.start.midpoint(rows.end);
         let first = self.pieces(bound, at, arguments, rows.start..middle, mask, counters)?;
         let second = self.pieces(bound, at, arguments, middle..rows.end, mask, counters)?;
-        let array = arrow::compute::concat(&[&first.array, &second.array]).map_err(|e| Fault::Arguments { reason: format!("the parts of a split batch cannot be joined: {e}") })?;
+        let array = arrow::compute::concat(&[&first.array, &second.array]).map_err(|e| {
+            Fault::Arguments {
+                reason: format!("the parts of a split batch cannot be joined: {e}"),
+            }
+        })?;
         let shift = middle.saturating_sub(rows.start);
         let mut row_errors = first.row_errors;
-        row_errors.extend(second.row_errors.into_iter().map(|e| RowError { row: e.row.saturating_add(shift), ..e }));
+        row_errors.extend(second.row_errors.into_iter().map(|e| RowError {
+            row: e.row.saturating_add(shift),
+            ..e
+        }));
         Ok(Output { array, row_errors })
     }
 
@@ -200,14 +262,13 @@ impl Slot {
         &mut self,
         bound: &Bound,
         at: usize,
-        arguments: &[ArrayData],
+        arguments: &[Source],
         rows: Range<usize>,
         mask: Option<&NullBuffer>,
         counters: &Counters,
     ) -> Result<Option<Output>, Fault> {
-        let begun = Instant::now();
         let limit = self.recipe.policy.call_time;
-        self.guest.begin(limit);
+        let begun = self.guest.begin(limit);
         let count = rows.len();
         let constants = bound.function.constants;
         let prepared = self.prepared.get_mut(at).ok_or(Fault::Closed)?;
@@ -218,7 +279,11 @@ impl Slot {
         let places: Vec<u32> = prepared.dictionaries.iter().map(|d| d.address).collect();
         let share = self.guest.memory_limit() / ARGUMENT_SHARE;
         // A single row may take all there is.
-        let most = if count > 1 { share } else { self.guest.memory_limit() };
+        let most = if count > 1 {
+            share
+        } else {
+            self.guest.memory_limit()
+        };
         let (binding, state) = (prepared.binding, self.state);
         let expanded = &prepared.expanded;
         let written = self.arena.write(&mut self.guest, limit, most, |w| {
@@ -227,14 +292,31 @@ impl Slot {
             let (_, row_errors) = w.structure(frame::ARRAY_BYTES)?;
             let (table, table_at) = w.structure(arguments.len().saturating_mul(8))?;
             let mut dictionaries = places.iter();
-            for (i, ((layout, data), argument)) in bound.layouts.iter().zip(arguments).zip(&bound.arguments).enumerate() {
+            for (i, ((layout, data), argument)) in bound
+                .layouts
+                .iter()
+                .zip(arguments)
+                .zip(&bound.arguments)
+                .enumerate()
+            {
                 let constant = argument.constant.is_some();
-                let (data, start, len, flags) = match (constant, constants, expanded.get(i).and_then(Option::as_ref)) {
-                    (true, true, _) => (data, 0, 1, frame::ARGUMENT_CONSTANT),
-                    (true, false, Some(expanded)) => (expanded, 0, count, 0),
-                    _ => (data, rows.start, count, 0),
+                let (array, flags) = match (
+                    constant,
+                    constants,
+                    expanded.get(i).and_then(Option::as_ref),
+                ) {
+                    (true, true, _) => (
+                        w.source(layout, data, 0, 1, &mut dictionaries)?,
+                        frame::ARGUMENT_CONSTANT,
+                    ),
+                    (true, false, Some(expanded)) => {
+                        (w.array(layout, expanded, 0, count, &mut dictionaries)?, 0)
+                    }
+                    _ => (
+                        w.source(layout, data, rows.start, count, &mut dictionaries)?,
+                        0,
+                    ),
                 };
-                let array = w.array(layout, data, start, len, &mut dictionaries)?;
                 w.put_u32(table, i.saturating_mul(8), array);
                 w.put_u32(table, i.saturating_mul(8).saturating_add(4), flags);
             }
@@ -251,21 +333,27 @@ impl Slot {
         let ((address, result, row_errors), bytes) = match written {
             Written::Done { result, bytes } => (result, bytes),
             Written::TooLarge { .. } if count > 1 => return Ok(None),
-            Written::TooLarge { bytes } => return Err(Fault::RowTooLarge { bytes: bytes as u64, limit: self.guest.memory_limit() }),
+            Written::TooLarge { bytes } => {
+                return Err(Fault::RowTooLarge {
+                    bytes: bytes as u64,
+                    limit: self.guest.memory_limit(),
+                });
+            }
         };
         let copied_in = Instant::now();
-        let function = self.prepared.get(at).ok_or(Fault::Closed)?.function.clone();
-        let status = self.guest.enter("the call", limit, &function, address)?;
+        let function = &self.prepared.get(at).ok_or(Fault::Closed)?.function;
+        let status = self.guest.enter("the call", limit, function, address)?;
         let ran = Instant::now();
         let output = self.output(bound, status, address, result, row_errors, rows, mask)?;
         self.guest.reset(limit)?;
+        let done = Instant::now();
         add(&counters.calls, 1);
         add(&counters.rows, count as u64);
         add(&counters.bytes_in, bytes as u64);
         add(&counters.bytes_out, output.1);
         add_time(&counters.copy_in, copied_in.duration_since(begun));
         add_time(&counters.guest, ran.duration_since(copied_in));
-        add_time(&counters.copy_out, ran.elapsed());
+        add_time(&counters.copy_out, done.duration_since(ran));
         Ok(Some(output.0))
     }
 
@@ -284,15 +372,32 @@ impl Slot {
         match status {
             frame::STATUS_OK => {}
             frame::STATUS_ERROR => {
-                let word = |offset: usize| frame::read_u32(memory, u64::from(address).saturating_add(offset as u64)).unwrap_or(0);
-                return Err(Fault::Guest { message: frame::text_at(memory, word(frame::call::MESSAGE), word(frame::call::MESSAGE_LEN)) });
+                let word = |offset: usize| {
+                    frame::read_u32(memory, u64::from(address).saturating_add(offset as u64))
+                        .unwrap_or(0)
+                };
+                return Err(Fault::Guest {
+                    message: frame::text_at(
+                        memory,
+                        word(frame::call::MESSAGE),
+                        word(frame::call::MESSAGE_LEN),
+                    ),
+                });
             }
-            status => return Err(Violation::Status { entry: "the call", status }.into()),
+            status => {
+                return Err(Violation::Status {
+                    entry: "the call",
+                    status,
+                }
+                .into());
+            }
         }
         let count = rows.len();
         let mut reader = Reader::new(memory, &self.shelf, self.recipe.policy.output_bytes);
         let mut errors = self.row_errors.read(&mut reader, row_errors, count)?;
-        let mask = mask.map(|m| m.slice(rows.start, count)).filter(|m| m.null_count() > 0);
+        let mask = mask
+            .map(|m| m.slice(rows.start, count))
+            .filter(|m| m.null_count() > 0);
         if let Some(mask) = &mask {
             // Rows that are null anyway cannot fail.
             errors.retain(|(row, _, _)| mask.is_valid(*row));
@@ -311,9 +416,17 @@ impl Slot {
         let array = if errors.len() == count && abi_has_no_validity(bound) {
             arrow::array::new_null_array(bound.result.data_type(), count)
         } else {
-            reader.result(&bound.result_layout, result, count, mask.as_ref().filter(|_| !abi_has_no_validity(bound)))?
+            reader.result(
+                &bound.result_layout,
+                result,
+                count,
+                mask.as_ref().filter(|_| !abi_has_no_validity(bound)),
+            )?
         };
-        let row_errors = errors.into_iter().map(|(row, code, message)| RowError { row, code, message }).collect();
+        let row_errors = errors
+            .into_iter()
+            .map(|(row, code, message)| RowError { row, code, message })
+            .collect();
         Ok((Output { array, row_errors }, reader.copied()))
     }
 
@@ -323,11 +436,21 @@ impl Slot {
             return Ok(at);
         }
         let limit = self.recipe.policy.call_time;
-        let (binding, answer) = bind_in(&mut self.guest, &mut self.arena, limit, &bound.function, &bound.arguments)?;
+        let (binding, answer) = bind_in(
+            &mut self.guest,
+            &mut self.arena,
+            limit,
+            &bound.function,
+            &bound.arguments,
+        )?;
         if let Some(answer) = answer
             && answer.data_type() != bound.result.data_type()
         {
-            return Err(Violation::Rebound { planned: bound.result.data_type().clone(), found: answer.data_type().clone() }.into());
+            return Err(Violation::Rebound {
+                planned: bound.result.data_type().clone(),
+                found: answer.data_type().clone(),
+            }
+            .into());
         }
         let function = self.guest.function(&bound.function.symbol)?;
         self.prepared.push(Prepared {
@@ -343,12 +466,24 @@ impl Slot {
 
 impl Prepared {
     /// Spreads constants over at least `rows` rows.
-    fn expand(&mut self, bound: &Bound, arguments: &[ArrayData], rows: usize) -> Result<(), Fault> {
-        for ((expanded, argument), data) in self.expanded.iter_mut().zip(&bound.arguments).zip(arguments) {
+    fn expand(&mut self, bound: &Bound, arguments: &[Source], rows: usize) -> Result<(), Fault> {
+        for ((expanded, argument), data) in self
+            .expanded
+            .iter_mut()
+            .zip(&bound.arguments)
+            .zip(arguments)
+        {
+            let Some(data) = data.data() else { continue };
             if argument.constant.is_some() && expanded.as_ref().is_none_or(|e| e.len() < rows) {
                 let indices = UInt32Array::from(vec![0_u32; rows]);
-                let array = arrow::compute::take(&arrow::array::make_array(data.clone()), &indices, None)
-                    .map_err(|e| Fault::Arguments { reason: format!("a constant of type {} cannot be spread over rows: {e}", data.data_type()) })?;
+                let array =
+                    arrow::compute::take(&arrow::array::make_array(data.clone()), &indices, None)
+                        .map_err(|e| Fault::Arguments {
+                        reason: format!(
+                            "a constant of type {} cannot be spread over rows: {e}",
+                            data.data_type()
+                        ),
+                    })?;
                 *expanded = Some(array.to_data());
             }
         }
@@ -362,51 +497,60 @@ fn abi_has_no_validity(bound: &Bound) -> bool {
 }
 
 /// Puts the values of dictionaries into guest memory, those that are not there already.
-fn place_dictionaries(guest: &mut Guest, prepared: &mut Prepared, bound: &Bound, arguments: &[ArrayData], limit: Duration) -> Result<(), Fault> {
+fn place_dictionaries(
+    guest: &mut Guest,
+    prepared: &mut Prepared,
+    bound: &Bound,
+    arguments: &[Source],
+    limit: Duration,
+) -> Result<(), Fault> {
     if !bound.layouts.iter().any(|l| l.has_dictionary) {
         return Ok(());
     }
     let constants = bound.function.constants;
-    let expanded: Vec<ArrayData> = arguments
-        .iter()
-        .zip(&prepared.expanded)
-        .map(|(data, expanded)| expanded.as_ref().filter(|_| !constants).unwrap_or(data).clone())
-        .collect();
+    let Prepared {
+        dictionaries,
+        expanded,
+        ..
+    } = prepared;
     let mut found = Vec::new();
-    for (layout, data) in bound.layouts.iter().zip(&expanded) {
-        abi::dictionary_values(layout, data, &mut found);
+    for ((layout, source), expanded) in bound.layouts.iter().zip(arguments).zip(expanded.iter()) {
+        if let Some(data) = expanded.as_ref().filter(|_| !constants).or(source.data()) {
+            abi::dictionary_values(layout, data, &mut found);
+        }
     }
     for (i, (layout, values)) in found.into_iter().enumerate() {
-        if prepared.dictionaries.get(i).is_some_and(|placed| placed.values.as_ref().is_some_and(|v| v.ptr_eq(values))) {
+        if dictionaries
+            .get(i)
+            .is_some_and(|placed| placed.values.as_ref().is_some_and(|v| v.ptr_eq(values)))
+        {
             continue;
         }
-        if prepared.dictionaries.len() <= i {
-            prepared.dictionaries.push(PlacedDictionary::default());
+        if dictionaries.len() <= i {
+            dictionaries.push(PlacedDictionary::default());
         }
-        let Some(placed) = prepared.dictionaries.get_mut(i) else { continue };
+        let Some(placed) = dictionaries.get_mut(i) else {
+            continue;
+        };
         let most = guest.memory_limit();
         placed.values = None;
-        let written = placed.arena.write(guest, limit, most, |w| w.array(layout, values, 0, values.len(), &mut [].iter()))?;
+        let written = placed.arena.write(guest, limit, most, |w| {
+            w.array(layout, values, 0, values.len(), &mut [].iter())
+        })?;
         match written {
             Written::Done { result, .. } => {
                 placed.address = result;
                 placed.values = Some(values.clone());
             }
-            Written::TooLarge { bytes } => return Err(Fault::RowTooLarge { bytes: bytes as u64, limit: most }),
+            Written::TooLarge { bytes } => {
+                return Err(Fault::RowTooLarge {
+                    bytes: bytes as u64,
+                    limit: most,
+                });
+            }
         }
     }
     Ok(())
-}
-
-/// Takes from an iterator unless the position holds a constant.
-trait NextColumn<'a> {
-    fn next_if_column(&mut self, constant: bool) -> Option<&'a ArrayRef>;
-}
-
-impl<'a> NextColumn<'a> for std::slice::Iter<'a, ArrayRef> {
-    fn next_if_column(&mut self, constant: bool) -> Option<&'a ArrayRef> {
-        if constant { None } else { self.next() }
-    }
 }
 
 /// Where an argument is null and nulls propagate.
@@ -415,7 +559,12 @@ fn propagated_nulls(bound: &Bound, columns: &[ArrayRef], rows: usize) -> Option<
         return None;
     }
     let mut nulls: Option<NullBuffer> = None;
-    if bound.arguments.iter().filter_map(|a| a.constant.as_ref()).any(|c| c.logical_null_count() > 0) {
+    if bound
+        .arguments
+        .iter()
+        .filter_map(|a| a.constant.as_ref())
+        .any(|c| c.logical_null_count() > 0)
+    {
         nulls = Some(NullBuffer::new_null(rows));
     }
     for column in columns {
@@ -432,7 +581,13 @@ fn propagated_nulls(bound: &Bound, columns: &[ArrayRef], rows: usize) -> Option<
 }
 
 /// Runs `init`.
-fn init(guest: &mut Guest, arena: &mut Arena, state: &State, args: &str, limit: Duration) -> Result<u32, Fault> {
+fn init(
+    guest: &mut Guest,
+    arena: &mut Arena,
+    state: &State,
+    args: &str,
+    limit: Duration,
+) -> Result<u32, Fault> {
     let init = guest.function::<u32, i32>(&state.init)?;
     guest.begin(limit);
     let most = guest.memory_limit();
@@ -441,19 +596,40 @@ fn init(guest: &mut Guest, arena: &mut Arena, state: &State, args: &str, limit: 
         let text = w.copy(args.as_bytes())?;
         w.put_u32(init, frame::init::SIZE, frame::init::BYTES as u32);
         w.put_u32(init, frame::init::ARGS, text);
-        w.put_u32(init, frame::init::ARGS_LEN, u32::try_from(args.len()).map_err(|e| e.to_string())?);
+        w.put_u32(
+            init,
+            frame::init::ARGS_LEN,
+            u32::try_from(args.len()).map_err(|e| e.to_string())?,
+        );
         Ok(address)
     })?;
     let address = match written {
         Written::Done { result, .. } => result,
-        Written::TooLarge { bytes } => return Err(Fault::RowTooLarge { bytes: bytes as u64, limit: most }),
+        Written::TooLarge { bytes } => {
+            return Err(Fault::RowTooLarge {
+                bytes: bytes as u64,
+                limit: most,
+            });
+        }
     };
     let status = guest.enter("init", limit, &init, address)?;
     let memory = guest.memory();
-    let word = |offset: usize| frame::read_u32(memory, u64::from(address).saturating_add(offset as u64)).unwrap_or(0);
+    let word = |offset: usize| {
+        frame::read_u32(memory, u64::from(address).saturating_add(offset as u64)).unwrap_or(0)
+    };
     match status {
         frame::STATUS_OK => Ok(word(frame::init::STATE)),
-        frame::STATUS_ERROR => Err(Fault::Guest { message: frame::text_at(memory, word(frame::init::MESSAGE), word(frame::init::MESSAGE_LEN)) }),
-        status => Err(Violation::Status { entry: "init", status }.into()),
+        frame::STATUS_ERROR => Err(Fault::Guest {
+            message: frame::text_at(
+                memory,
+                word(frame::init::MESSAGE),
+                word(frame::init::MESSAGE_LEN),
+            ),
+        }),
+        status => Err(Violation::Status {
+            entry: "init",
+            status,
+        }
+        .into()),
     }
 }

@@ -57,17 +57,38 @@ pub struct Stage {
 impl Stage {
     /// A stage over batches of this schema.
     pub fn new(input: &SchemaRef) -> Self {
-        Stage { input: Arc::clone(input), calls: Vec::new(), batch_size: None, partition: 0 }
+        Stage {
+            input: Arc::clone(input),
+            calls: Vec::new(),
+            batch_size: None,
+            partition: 0,
+        }
     }
 
     /// Adds a call whose arguments are the named columns and whose result is a new column.
     ///
     /// # Errors
     /// [`Error::Input`] when a column does not exist.
-    pub fn call(self, pool: &Pool, call: &Call, columns: &[&str], output: &str) -> Result<Self, Error> {
-        let columns = columns.iter().map(|name| self.input.index_of(name)).collect::<Result<Vec<_>, _>>().map_err(Error::Input)?;
+    pub fn call(
+        self,
+        pool: &Pool,
+        call: &Call,
+        columns: &[&str],
+        output: &str,
+    ) -> Result<Self, Error> {
+        let columns = columns
+            .iter()
+            .map(|name| self.input.index_of(name))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(Error::Input)?;
         let output = Arc::new(call.result().as_ref().clone().with_name(output));
-        Ok(self.push(StageCall { pool: pool.clone(), call: call.clone(), columns, mask: None, output }))
+        Ok(self.push(StageCall {
+            pool: pool.clone(),
+            call: call.clone(),
+            columns,
+            mask: None,
+            output,
+        }))
     }
 
     /// Adds a call.
@@ -93,8 +114,17 @@ impl Stage {
 
     /// The schema of the batches that come out: the input's columns, then one for each call.
     pub fn schema(&self) -> SchemaRef {
-        let fields: Vec<FieldRef> = self.input.fields().iter().map(Arc::clone).chain(self.calls.iter().map(output_field)).collect();
-        Arc::new(Schema::new_with_metadata(fields, self.input.metadata().clone()))
+        let fields: Vec<FieldRef> = self
+            .input
+            .fields()
+            .iter()
+            .map(Arc::clone)
+            .chain(self.calls.iter().map(output_field))
+            .collect();
+        Arc::new(Schema::new_with_metadata(
+            fields,
+            self.input.metadata().clone(),
+        ))
     }
 
     /// Runs batches through the stage; the result is read like any iterator. Several batches are in
@@ -104,7 +134,12 @@ impl Stage {
     where
         I: IntoIterator<Item = Result<RecordBatch, ArrowError>>,
     {
-        let asked = self.calls.iter().filter_map(|c| c.call.function().batch_size).filter_map(NonZeroUsize::new).min();
+        let asked = self
+            .calls
+            .iter()
+            .filter_map(|c| c.call.function().batch_size)
+            .filter_map(NonZeroUsize::new)
+            .min();
         let rows = self.batch_size.or(asked).unwrap_or(DEFAULT_BATCH_SIZE);
         let slots = self.calls.iter().map(|c| c.pool.slots()).max().unwrap_or(1);
         Run {
@@ -142,7 +177,9 @@ impl Stage {
                     }
                 }
             })
-            .map_err(|e| Error::Input(ArrowError::IoError("no thread for the stage".to_owned(), e)))?;
+            .map_err(|e| {
+                Error::Input(ArrowError::IoError("no thread for the stage".to_owned(), e))
+            })?;
         Ok(receive)
     }
 }
@@ -213,19 +250,40 @@ where
         self.next_row = first_row.saturating_add(batch.num_rows() as u64);
         let mut results = Vec::with_capacity(self.calls.len());
         for (call, run) in self.calls.iter().zip(&self.runs) {
-            let columns = call.columns.iter().map(|i| batch.columns().get(*i).cloned()).collect::<Option<Vec<_>>>();
-            let mask = call.mask.map(|i| batch.columns().get(i).filter(|c| c.data_type() == &DataType::Boolean).map(|c| c.as_boolean().clone()));
+            let columns = call
+                .columns
+                .iter()
+                .map(|i| batch.columns().get(*i).cloned())
+                .collect::<Option<Vec<_>>>();
+            let mask = call.mask.map(|i| {
+                batch
+                    .columns()
+                    .get(i)
+                    .filter(|c| c.data_type() == &DataType::Boolean)
+                    .map(|c| c.as_boolean().clone())
+            });
             let (Some(columns), false) = (columns, mask == Some(None)) else {
                 return Err(Error::Input(ArrowError::SchemaError("a stage names a column that the input does not have, or a mask that is not boolean".to_owned())));
             };
-            let rows = Rows { columns, rows: batch.num_rows(), mask: mask.flatten(), first_row, partition: Some(self.partition), run: *run };
+            let rows = Rows {
+                columns,
+                rows: batch.num_rows(),
+                mask: mask.flatten(),
+                first_row,
+                partition: Some(self.partition),
+                run: *run,
+            };
             let (send, receive) = mpsc::sync_channel(1);
             call.pool.submit(&call.call, rows, move |result| {
                 let _ = send.send(result);
             });
             results.push(receive);
         }
-        self.in_flight.push_back(InFlight { batch, first_row, results });
+        self.in_flight.push_back(InFlight {
+            batch,
+            first_row,
+            results,
+        });
         Ok(())
     }
 
@@ -239,16 +297,32 @@ where
                 partition: Some(self.partition),
                 ..Place::default()
             };
-            let output = result.recv().unwrap_or_else(|_| Err(CallError { place: place(), fault: Box::new(Fault::Closed) }))?;
+            let output = result.recv().unwrap_or_else(|_| {
+                Err(CallError {
+                    place: Box::new(place()),
+                    fault: Box::new(Fault::Closed),
+                })
+            })?;
             if let Some(error) = output.row_errors.first() {
                 let row = done.first_row.saturating_add(error.row as u64);
-                let fault = Fault::Row { code: error.code, message: error.message.clone() };
-                return Err(CallError { place: Place { rows: Some(row..row.saturating_add(1)), ..place() }, fault: Box::new(fault) }.into());
+                let fault = Fault::Row {
+                    code: error.code,
+                    message: error.message.clone(),
+                };
+                return Err(CallError {
+                    place: Box::new(Place {
+                        rows: Some(row..row.saturating_add(1)),
+                        ..place()
+                    }),
+                    fault: Box::new(fault),
+                }
+                .into());
             }
             columns.push(output.array);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(done.batch.num_rows()));
-        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options).map_err(Error::Input)
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            .map_err(Error::Input)
     }
 }
 
@@ -260,7 +334,10 @@ where
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.input_error.is_none() && self.in_flight.len() < self.window {
-            match self.next_input().and_then(|batch| batch.map(|b| self.submit(b)).transpose()) {
+            match self
+                .next_input()
+                .and_then(|batch| batch.map(|b| self.submit(b)).transpose())
+            {
                 Ok(Some(())) => {}
                 Ok(None) => break,
                 // What was read before the error comes out first, and may fail first.

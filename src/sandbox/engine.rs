@@ -26,7 +26,11 @@ pub struct EngineConfig {
 
 impl Default for EngineConfig {
     fn default() -> Self {
-        EngineConfig { cache_dir: None, limits: ModuleLimits::default(), max_wasm_stack: 512 << 10 }
+        EngineConfig {
+            cache_dir: None,
+            limits: ModuleLimits::default(),
+            max_wasm_stack: 512 << 10,
+        }
     }
 }
 
@@ -34,8 +38,13 @@ impl EngineConfig {
     /// The user's cache folder for compiled code: `$XDG_CACHE_HOME/wasmill/code`, else
     /// `~/.cache/wasmill/code`.
     pub fn default_cache_dir() -> Option<PathBuf> {
-        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
+        let absolute = |name| {
+            std::env::var_os(name)
+                .map(PathBuf::from)
+                .filter(|p| p.is_absolute())
+        };
+        let base = absolute("XDG_CACHE_HOME")
+            .or_else(|| absolute("HOME").map(|home| home.join(".cache")))?;
         Some(base.join("wasmill").join("code"))
     }
 }
@@ -74,7 +83,9 @@ impl Engine {
     /// [`ModuleError::Engine`] when the settings do not fit this machine. A cache folder that cannot
     /// be used is not an error: it is logged, and modules are compiled each time.
     pub fn new(config: &EngineConfig) -> Result<Self, ModuleError> {
-        let failed = |e: &dyn std::fmt::Display| ModuleError::Engine { reason: e.to_string() };
+        let failed = |e: &dyn std::fmt::Display| ModuleError::Engine {
+            reason: e.to_string(),
+        };
         let wasmtime = wasmtime::Engine::new(&wasmtime_config(config)).map_err(|e| failed(&e))?;
         start_clock(&wasmtime).map_err(|e| failed(&e))?;
         let cache = config.cache_dir.as_deref().and_then(open_cache);

@@ -43,8 +43,20 @@ impl From<Fault> for NoGuest {
 
 impl Guest {
     /// Makes an instance: runs the start function and `_initialize`, within `policy.init_time`.
-    pub(crate) fn new(module: &Module, policy: &Policy, log: &LogSink, pool: &str, slot: usize) -> Result<Self, NoGuest> {
-        let log: SharedLog = Arc::new(Mutex::new(SlotLog::new(Arc::clone(log), module.name(), pool, slot, policy.log_bytes)));
+    pub(crate) fn new(
+        module: &Module,
+        policy: &Policy,
+        log: &LogSink,
+        pool: &str,
+        slot: usize,
+    ) -> Result<Self, NoGuest> {
+        let log: SharedLog = Arc::new(Mutex::new(SlotLog::new(
+            Arc::clone(log),
+            module.name(),
+            pool,
+            slot,
+            policy.log_bytes,
+        )));
         let streams = Arc::clone(&log);
         let wasi = WasiContext::new(&policy.grants, move |stream, bytes| {
             let level = match stream {
@@ -54,22 +66,51 @@ impl Guest {
             lock(&streams).write(level, bytes);
         })
         .map_err(NoGuest::Grant)?;
-        let state = SlotState { limits: Limits::new(policy.memory, policy.table_elements), log, wasi };
+        let state = SlotState {
+            limits: Limits::new(policy.memory, policy.table_elements),
+            log,
+            wasi,
+        };
         let mut store = Store::new(module.engine().wasmtime(), state);
         store.limiter(|state| &mut state.limits);
         store.epoch_deadline_trap();
 
         let limit = policy.init_time;
         arm(&mut store, limit);
-        let faulted = |store: &Store<SlotState>, e: &wasmtime::Error| fault(store, e, "starting the instance", limit, None);
-        let instance = module.linked().instantiate(&mut store).map_err(|e| faulted(&store, &e))?;
-        let missing = |name: &str| Fault::Trap { reason: format!("the export `{name}` is missing"), backtrace: Vec::new() };
-        let memory = instance.get_memory(&mut store, "memory").ok_or_else(|| missing("memory"))?;
-        let alloc = instance.get_typed_func(&mut store, "wasmill_alloc").map_err(|_| missing("wasmill_alloc"))?;
-        let free = instance.get_typed_func(&mut store, "wasmill_free").map_err(|_| missing("wasmill_free"))?;
+        let faulted = |store: &Store<SlotState>, e: &wasmtime::Error| {
+            fault(store, e, "starting the instance", limit, None)
+        };
+        let instance = module
+            .linked()
+            .instantiate(&mut store)
+            .map_err(|e| faulted(&store, &e))?;
+        let missing = |name: &str| Fault::Trap {
+            reason: format!("the export `{name}` is missing"),
+            backtrace: Vec::new(),
+        };
+        let memory = instance
+            .get_memory(&mut store, "memory")
+            .ok_or_else(|| missing("memory"))?;
+        let alloc = instance
+            .get_typed_func(&mut store, "wasmill_alloc")
+            .map_err(|_| missing("wasmill_alloc"))?;
+        let free = instance
+            .get_typed_func(&mut store, "wasmill_free")
+            .map_err(|_| missing("wasmill_free"))?;
         let reset = instance.get_typed_func(&mut store, "wasmill_reset").ok();
-        let panic_text = instance.get_global(&mut store, "wasmill_panic").and_then(|g| g.get(&mut store).i32()).map(i32::cast_unsigned);
-        let mut guest = Guest { store, instance, memory, alloc, free, reset, panic_text };
+        let panic_text = instance
+            .get_global(&mut store, "wasmill_panic")
+            .and_then(|g| g.get(&mut store).i32())
+            .map(i32::cast_unsigned);
+        let mut guest = Guest {
+            store,
+            instance,
+            memory,
+            alloc,
+            free,
+            reset,
+            panic_text,
+        };
         if let Ok(initialize) = guest.function::<(), ()>("_initialize") {
             guest.run("_initialize", limit, |store| initialize.call(store, ()))?;
         }
@@ -84,55 +125,91 @@ impl Guest {
     {
         self.instance
             .get_typed_func(&mut self.store, symbol)
-            .map_err(|_| Fault::Trap { reason: format!("the export `{symbol}` is missing"), backtrace: Vec::new() })
+            .map_err(|_| Fault::Trap {
+                reason: format!("the export `{symbol}` is missing"),
+                backtrace: Vec::new(),
+            })
     }
 
-    /// Begins an entry: from here on the guest has `limit` of wall time.
-    pub(crate) fn begin(&mut self, limit: Duration) {
-        arm(&mut self.store, limit);
+    /// Begins an entry: from here on the guest has `limit` of wall time. Answers the time.
+    pub(crate) fn begin(&mut self, limit: Duration) -> Instant {
+        arm(&mut self.store, limit)
     }
 
     /// Enters the guest within the entry that was begun.
-    pub(crate) fn enter<P, R>(&mut self, entry: &'static str, limit: Duration, function: &TypedFunc<P, R>, params: P) -> Result<R, Fault>
+    pub(crate) fn enter<P, R>(
+        &mut self,
+        entry: &'static str,
+        limit: Duration,
+        function: &TypedFunc<P, R>,
+        params: P,
+    ) -> Result<R, Fault>
     where
         P: wasmtime::WasmParams,
         R: wasmtime::WasmResults,
     {
-        function.call(&mut self.store, params).map_err(|e| fault(&self.store, &e, entry, limit, self.panic_text()))
+        let result = function.call(&mut self.store, params);
+        self.explain(result, entry, limit)
     }
 
-    fn run<R>(&mut self, entry: &'static str, limit: Duration, f: impl FnOnce(&mut Store<SlotState>) -> wasmtime::Result<R>) -> Result<R, Fault> {
-        f(&mut self.store).map_err(|e| fault(&self.store, &e, entry, limit, self.panic_text()))
+    /// What a failed entry means. Kept out of the way of those that do not fail.
+    fn explain<R>(
+        &self,
+        result: wasmtime::Result<R>,
+        entry: &'static str,
+        limit: Duration,
+    ) -> Result<R, Fault> {
+        result.map_err(|e| fault(&self.store, &e, entry, limit, self.panic_text()))
+    }
+
+    fn run<R>(
+        &mut self,
+        entry: &'static str,
+        limit: Duration,
+        f: impl FnOnce(&mut Store<SlotState>) -> wasmtime::Result<R>,
+    ) -> Result<R, Fault> {
+        let result = f(&mut self.store);
+        self.explain(result, entry, limit)
     }
 
     /// Asks the guest for a block; `None` when it has none.
     pub(crate) fn alloc(&mut self, size: u32, limit: Duration) -> Result<Option<u32>, Fault> {
         let align = u32::try_from(BUFFER_ALIGN).unwrap_or(64);
-        let alloc = self.alloc.clone();
-        let pointer = self.enter("wasmill_alloc", limit, &alloc, (size, align))?;
+        let result = self.alloc.call(&mut self.store, (size, align));
+        let pointer = self.explain(result, "wasmill_alloc", limit)?;
         if pointer == 0 {
             return Ok(None);
         }
         let memory = self.memory().len() as u64;
         let end = u64::from(pointer).saturating_add(u64::from(size));
         if !pointer.is_multiple_of(align) || end > memory {
-            return Err(Violation::Allocator { size, align, pointer, memory }.into());
+            return Err(Violation::Allocator {
+                size,
+                align,
+                pointer,
+                memory,
+            }
+            .into());
         }
         Ok(Some(pointer))
     }
 
     /// Gives a block back.
     pub(crate) fn free(&mut self, pointer: u32, size: u32, limit: Duration) -> Result<(), Fault> {
-        let free = self.free.clone();
-        self.enter("wasmill_free", limit, &free, (pointer, size, u32::try_from(BUFFER_ALIGN).unwrap_or(64)))
+        let result = self.free.call(
+            &mut self.store,
+            (pointer, size, u32::try_from(BUFFER_ALIGN).unwrap_or(64)),
+        );
+        self.explain(result, "wasmill_free", limit)
     }
 
     /// Ends the life of earlier results.
     pub(crate) fn reset(&mut self, limit: Duration) -> Result<(), Fault> {
-        match self.reset.clone() {
-            Some(reset) => self.enter("wasmill_reset", limit, &reset, ()),
-            None => Ok(()),
-        }
+        let Some(reset) = &self.reset else {
+            return Ok(());
+        };
+        let result = reset.call(&mut self.store, ());
+        self.explain(result, "wasmill_reset", limit)
     }
 
     /// Ends an entry that failed although the guest lives: what it opened meanwhile is closed.
@@ -169,15 +246,28 @@ impl Guest {
     }
 }
 
-fn arm(store: &mut Store<SlotState>, limit: Duration) {
+fn arm(store: &mut Store<SlotState>, limit: Duration) -> Instant {
     let ticks = limit.as_nanos().div_ceil(TICK.as_nanos()).saturating_add(1);
-    store.set_epoch_deadline(u64::try_from(ticks).unwrap_or(u64::MAX >> 1).min(u64::MAX >> 1));
+    store.set_epoch_deadline(
+        u64::try_from(ticks)
+            .unwrap_or(u64::MAX >> 1)
+            .min(u64::MAX >> 1),
+    );
     let now = Instant::now();
-    store.data_mut().begin_entry(now.checked_add(limit).unwrap_or(now + Duration::from_secs(86_400 * 365)));
+    store
+        .data_mut()
+        .begin_entry(now.checked_add(limit).unwrap_or(now));
+    now
 }
 
 /// What a failed entry means.
-fn fault(store: &Store<SlotState>, error: &wasmtime::Error, entry: &'static str, limit: Duration, panic_text: Option<String>) -> Fault {
+fn fault(
+    store: &Store<SlotState>,
+    error: &wasmtime::Error,
+    entry: &'static str,
+    limit: Duration,
+    panic_text: Option<String>,
+) -> Fault {
     match error.downcast_ref::<HostCallError>() {
         Some(HostCallError::DeadlineExceeded) => return Fault::Time { entry, limit },
         Some(HostCallError::Exit(code)) => return Fault::Exit { code: *code },
@@ -189,8 +279,17 @@ fn fault(store: &Store<SlotState>, error: &wasmtime::Error, entry: &'static str,
     }
     let limits = &store.data().limits;
     match limits.denied {
-        Some(Denied::Memory { requested }) => return Fault::Memory { limit: limits.memory, requested },
-        Some(Denied::Table) => return Fault::Table { limit: limits.table_elements },
+        Some(Denied::Memory { requested }) => {
+            return Fault::Memory {
+                limit: limits.memory,
+                requested,
+            };
+        }
+        Some(Denied::Table) => {
+            return Fault::Table {
+                limit: limits.table_elements,
+            };
+        }
         None => {}
     }
     let reason = match (panic_text, trap) {
@@ -198,23 +297,40 @@ fn fault(store: &Store<SlotState>, error: &wasmtime::Error, entry: &'static str,
         (None, Some(trap)) => format!("{trap}"),
         (None, None) => clean_text(format!("{:#}", error.root_cause()).as_bytes()),
     };
-    Fault::Trap { reason, backtrace: backtrace(error) }
+    Fault::Trap {
+        reason,
+        backtrace: backtrace(error),
+    }
 }
 
 /// The guest's frames, innermost first.
 fn backtrace(error: &wasmtime::Error) -> Vec<String> {
     const NAME_CHARS: usize = 200;
-    let Some(backtrace) = error.downcast_ref::<wasmtime::WasmBacktrace>() else { return Vec::new() };
-    let short = |text: &str| -> String { clean_text(text.as_bytes()).replace('\n', " ").chars().take(NAME_CHARS).collect() };
+    let Some(backtrace) = error.downcast_ref::<wasmtime::WasmBacktrace>() else {
+        return Vec::new();
+    };
+    let short = |text: &str| -> String {
+        clean_text(text.as_bytes())
+            .replace('\n', " ")
+            .chars()
+            .take(NAME_CHARS)
+            .collect()
+    };
     let mut lines = Vec::new();
     for frame in backtrace.frames() {
         if frame.symbols().is_empty() {
-            let name = frame.func_name().map_or_else(|| format!("function {}", frame.func_index()), |n| format!("{:#}", demangle(n)));
+            let name = frame.func_name().map_or_else(
+                || format!("function {}", frame.func_index()),
+                |n| format!("{:#}", demangle(n)),
+            );
             lines.push(short(&name));
         }
         // Inlined functions are symbols of their own.
         for symbol in frame.symbols() {
-            let mut line = symbol.name().map_or_else(|| format!("function {}", frame.func_index()), |n| format!("{:#}", demangle(n)));
+            let mut line = symbol.name().map_or_else(
+                || format!("function {}", frame.func_index()),
+                |n| format!("{:#}", demangle(n)),
+            );
             if let (Some(file), Some(row)) = (symbol.file(), symbol.line()) {
                 line.push_str(&format!(" at {file}:{row}"));
             }

@@ -68,13 +68,29 @@ pub type LogSink = Arc<dyn Fn(&LogLine<'_>) + Send + Sync>;
 /// A sink that makes each line an event of `tracing`, target `wasmill::guest`.
 pub(crate) fn tracing_sink() -> LogSink {
     Arc::new(|line| {
-        let LogLine { level, module, pool, slot, text } = *line;
+        let LogLine {
+            level,
+            module,
+            pool,
+            slot,
+            text,
+        } = *line;
         match level {
-            LogLevel::Error => tracing::error!(target: "wasmill::guest", module, pool, slot, "{text}"),
-            LogLevel::Warn => tracing::warn!(target: "wasmill::guest", module, pool, slot, "{text}"),
-            LogLevel::Info => tracing::info!(target: "wasmill::guest", module, pool, slot, "{text}"),
-            LogLevel::Debug => tracing::debug!(target: "wasmill::guest", module, pool, slot, "{text}"),
-            LogLevel::Trace => tracing::trace!(target: "wasmill::guest", module, pool, slot, "{text}"),
+            LogLevel::Error => {
+                tracing::error!(target: "wasmill::guest", module, pool, slot, "{text}")
+            }
+            LogLevel::Warn => {
+                tracing::warn!(target: "wasmill::guest", module, pool, slot, "{text}")
+            }
+            LogLevel::Info => {
+                tracing::info!(target: "wasmill::guest", module, pool, slot, "{text}")
+            }
+            LogLevel::Debug => {
+                tracing::debug!(target: "wasmill::guest", module, pool, slot, "{text}")
+            }
+            LogLevel::Trace => {
+                tracing::trace!(target: "wasmill::guest", module, pool, slot, "{text}")
+            }
         }
     })
 }
@@ -92,13 +108,24 @@ pub(crate) struct SlotLog {
 
 impl SlotLog {
     pub(crate) fn new(sink: LogSink, module: &str, pool: &str, slot: usize, limit: u64) -> Self {
-        SlotLog { sink, module: module.to_owned(), pool: pool.to_owned(), slot, limit, left: limit, dropped: 0 }
+        SlotLog {
+            sink,
+            module: module.to_owned(),
+            pool: pool.to_owned(),
+            slot,
+            limit,
+            left: limit,
+            dropped: 0,
+        }
     }
 
     /// A new entry into the guest: the budget is whole again.
     pub(crate) fn begin_entry(&mut self) {
         if self.dropped > 0 {
-            let text = format!("{} more bytes of log were dropped (limit {} per call)", self.dropped, self.limit);
+            let text = format!(
+                "{} more bytes of log were dropped (limit {} per call)",
+                self.dropped, self.limit
+            );
             self.emit(LogLevel::Warn, &text);
         }
         self.left = self.limit;
@@ -138,7 +165,13 @@ impl SlotLog {
     }
 
     fn emit(&self, level: LogLevel, text: &str) {
-        (self.sink)(&LogLine { level, module: &self.module, pool: &self.pool, slot: self.slot, text });
+        (self.sink)(&LogLine {
+            level,
+            module: &self.module,
+            pool: &self.pool,
+            slot: self.slot,
+            text,
+        });
     }
 }
 
@@ -152,7 +185,12 @@ mod tests {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let sink: LogSink = {
             let lines = Arc::clone(&lines);
-            Arc::new(move |line| lines.lock().expect("not poisoned").push(line.text.to_owned()))
+            Arc::new(move |line| {
+                lines
+                    .lock()
+                    .expect("not poisoned")
+                    .push(line.text.to_owned())
+            })
         };
         let mut log = SlotLog::new(sink, "m", "p", 0, 100);
         log.write(LogLevel::Info, b"a\x1b[31m\r\nforged\xff");

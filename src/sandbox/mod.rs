@@ -11,9 +11,9 @@ mod wasi;
 
 pub use engine::{Engine, EngineConfig};
 pub(crate) use guest::Guest;
-pub use log::{LogLevel, LogLine, LogSink};
-pub use policy::{Grant, Policy};
-pub(crate) use state::{SlotState, link};
 pub(crate) use guest::NoGuest;
 pub(crate) use log::tracing_sink;
+pub use log::{LogLevel, LogLine, LogSink};
 pub(crate) use names::is_wasi_name;
+pub use policy::{Grant, Policy};
+pub(crate) use state::{SlotState, link};

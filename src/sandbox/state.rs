@@ -18,18 +18,19 @@ pub(crate) struct SlotState {
 pub(crate) type SharedLog = std::sync::Arc<std::sync::Mutex<SlotLog>>;
 
 impl SlotState {
-    /// A new entry into the guest.
-    pub(crate) fn begin_entry(&mut self, deadline: Instant) {
+    /// A new entry into the guest; `None` is a moment further away than clocks go.
+    pub(crate) fn begin_entry(&mut self, deadline: Option<Instant>) {
         self.limits.denied = None;
         lock(&self.log).begin_entry();
-        self.wasi.set_deadline(Some(deadline));
+        self.wasi.set_deadline(deadline);
         self.wasi.begin_call();
     }
 }
 
 /// A log that a panicking sink left behind is still a log.
 pub(crate) fn lock(log: &SharedLog) -> std::sync::MutexGuard<'_, SlotLog> {
-    log.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    log.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Limits on memory and tables, and what was refused in this entry.
@@ -52,12 +53,23 @@ pub(crate) enum Denied {
 
 impl Limits {
     pub(crate) fn new(memory: u64, table_elements: u64) -> Self {
-        Limits { memory, table_elements, denied: None, peak_memory: 0, tables: 0 }
+        Limits {
+            memory,
+            table_elements,
+            denied: None,
+            peak_memory: 0,
+            tables: 0,
+        }
     }
 }
 
 impl wasmtime::ResourceLimiter for Limits {
-    fn memory_growing(&mut self, _: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        _: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let requested = desired as u64;
         if requested > self.memory {
             self.denied = Some(Denied::Memory { requested });
@@ -70,7 +82,12 @@ impl wasmtime::ResourceLimiter for Limits {
         Ok(true)
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let more = (desired as u64).saturating_sub(current as u64);
         let total = self.tables.saturating_add(more);
         if total > self.table_elements {
@@ -98,11 +115,17 @@ impl wasmtime::ResourceLimiter for Limits {
 }
 
 /// Links a module against everything that may be imported.
-pub(crate) fn link(engine: &Engine, module: &wasmtime::Module) -> wasmtime::Result<wasmtime::InstancePre<SlotState>> {
+pub(crate) fn link(
+    engine: &Engine,
+    module: &wasmtime::Module,
+) -> wasmtime::Result<wasmtime::InstancePre<SlotState>> {
     let mut linker: wasmtime::Linker<SlotState> = wasmtime::Linker::new(engine.wasmtime());
     linker.func_wrap("wasmill_v1", "log", log)?;
     // Thousands of lines of code that most guests never call.
-    if module.imports().any(|i| i.module() == "wasi_snapshot_preview1") {
+    if module
+        .imports()
+        .any(|i| i.module() == "wasi_snapshot_preview1")
+    {
         wasi::add_to_linker(&mut linker, |state: &mut SlotState| &mut state.wasi)?;
     }
     linker.instantiate_pre(module)
@@ -110,9 +133,14 @@ pub(crate) fn link(engine: &Engine, module: &wasmtime::Module) -> wasmtime::Resu
 
 /// `wasmill_v1.log(level, ptr, len)`.
 fn log(mut caller: wasmtime::Caller<'_, SlotState>, level: i32, pointer: i32, len: i32) {
-    let memory = caller.get_export("memory").and_then(wasmtime::Extern::into_memory);
+    let memory = caller
+        .get_export("memory")
+        .and_then(wasmtime::Extern::into_memory);
     let Some(memory) = memory else { return };
-    let (pointer, len) = (u64::from(pointer.cast_unsigned()), u64::from(len.cast_unsigned()));
+    let (pointer, len) = (
+        u64::from(pointer.cast_unsigned()),
+        u64::from(len.cast_unsigned()),
+    );
     let (bytes, state) = memory.data_and_store_mut(&mut caller);
     let mut log = lock(&state.log);
     let kept = len.min(log.left());

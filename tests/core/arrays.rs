@@ -29,7 +29,16 @@ impl Dice {
     }
 
     fn text(&mut self) -> String {
-        const PIECES: [&str; 8] = ["a", "é", "漢字", "😀", "twelve bytes", "thirteen byte", "", "\0"];
+        const PIECES: [&str; 8] = [
+            "a",
+            "é",
+            "漢字",
+            "😀",
+            "twelve bytes",
+            "thirteen byte",
+            "",
+            "\0",
+        ];
         let n = self.below(4);
         (0..n).map(|_| PIECES[self.below(PIECES.len())]).collect()
     }
@@ -37,7 +46,12 @@ impl Dice {
     fn nulls(&mut self, len: usize) -> Option<NullBuffer> {
         match self.below(3) {
             0 => None,
-            _ => Some((0..len).map(|_| self.below(4) != 0).collect::<Vec<_>>().into()),
+            _ => Some(
+                (0..len)
+                    .map(|_| self.below(4) != 0)
+                    .collect::<Vec<_>>()
+                    .into(),
+            ),
         }
     }
 }
@@ -50,14 +64,46 @@ fn field(name: &str, t: DataType, nullable: bool) -> FieldRef {
 pub fn all_types() -> Vec<DataType> {
     use DataType::*;
     let mut types = vec![
-        Null, Boolean, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float16, Float32, Float64, Date32, Date64,
-        Time32(TimeUnit::Second), Time32(TimeUnit::Millisecond), Time64(TimeUnit::Microsecond), Time64(TimeUnit::Nanosecond),
-        Timestamp(TimeUnit::Second, None), Timestamp(TimeUnit::Microsecond, Some("+05:30".into())),
-        Timestamp(TimeUnit::Nanosecond, Some("America/Denver".into())), Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
-        Duration(TimeUnit::Second), Duration(TimeUnit::Nanosecond),
-        Interval(IntervalUnit::YearMonth), Interval(IntervalUnit::DayTime), Interval(IntervalUnit::MonthDayNano),
-        Decimal32(9, 2), Decimal64(18, -3), Decimal128(38, 10), Decimal256(76, 10),
-        Utf8, LargeUtf8, Utf8View, Binary, LargeBinary, BinaryView, FixedSizeBinary(0), FixedSizeBinary(5),
+        Null,
+        Boolean,
+        Int8,
+        Int16,
+        Int32,
+        Int64,
+        UInt8,
+        UInt16,
+        UInt32,
+        UInt64,
+        Float16,
+        Float32,
+        Float64,
+        Date32,
+        Date64,
+        Time32(TimeUnit::Second),
+        Time32(TimeUnit::Millisecond),
+        Time64(TimeUnit::Microsecond),
+        Time64(TimeUnit::Nanosecond),
+        Timestamp(TimeUnit::Second, None),
+        Timestamp(TimeUnit::Microsecond, Some("+05:30".into())),
+        Timestamp(TimeUnit::Nanosecond, Some("America/Denver".into())),
+        Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
+        Duration(TimeUnit::Second),
+        Duration(TimeUnit::Nanosecond),
+        Interval(IntervalUnit::YearMonth),
+        Interval(IntervalUnit::DayTime),
+        Interval(IntervalUnit::MonthDayNano),
+        Decimal32(9, 2),
+        Decimal64(18, -3),
+        Decimal128(38, 10),
+        Decimal256(76, 10),
+        Utf8,
+        LargeUtf8,
+        Utf8View,
+        Binary,
+        LargeBinary,
+        BinaryView,
+        FixedSizeBinary(0),
+        FixedSizeBinary(5),
     ];
     types.extend(nested());
     types
@@ -69,28 +115,65 @@ fn nested() -> Vec<DataType> {
     let dictionary = |k: DataType, v: DataType| Dictionary(Box::new(k), Box::new(v));
     let union = |mode| {
         Union(
-            UnionFields::try_new(vec![3, 7], vec![Field::new("i", Int32, true), Field::new("s", Utf8, true)]).expect("ids"),
+            UnionFields::try_new(
+                vec![3, 7],
+                vec![Field::new("i", Int32, true), Field::new("s", Utf8, true)],
+            )
+            .expect("ids"),
             mode,
         )
     };
     let map = |sorted| {
-        let entries = Struct(vec![Field::new("k", Utf8, false), Field::new("v", Int64, true)].into());
+        let entries =
+            Struct(vec![Field::new("k", Utf8, false), Field::new("v", Int64, true)].into());
         Map(field("entries", entries, false), sorted)
     };
     let pair = Struct(vec![Field::new("a", Int32, true), Field::new("b", Utf8, false)].into());
-    let runs = |ends: DataType, values: DataType| RunEndEncoded(field("run_ends", ends, false), field("values", values, true));
+    let runs = |ends: DataType, values: DataType| {
+        RunEndEncoded(
+            field("run_ends", ends, false),
+            field("values", values, true),
+        )
+    };
     vec![
-        List(item(Int64)), List(item(Utf8)), LargeList(item(Utf8View)), ListView(item(Int32)), LargeListView(item(Utf8)),
-        List(item(List(item(Boolean)))), FixedSizeList(item(Int16), 3), FixedSizeList(item(Utf8), 0), FixedSizeList(field("item", Boolean, false), 2),
-        pair.clone(), Struct(Fields::empty()), List(item(pair.clone())), Struct(vec![Field::new("outer", pair, true)].into()),
-        map(false), map(true), union(UnionMode::Sparse), union(UnionMode::Dense), List(item(union(UnionMode::Dense))),
-        dictionary(Int8, Utf8), dictionary(Int32, LargeUtf8), dictionary(UInt64, Int64), dictionary(UInt16, Utf8View),
-        List(item(dictionary(Int16, Utf8))), Struct(vec![Field::new("d", dictionary(Int32, Utf8), true)].into()),
-        runs(Int16, Utf8), runs(Int32, Int64), runs(Int64, Boolean), List(item(runs(Int32, Utf8))), List(item(Null)),
+        List(item(Int64)),
+        List(item(Utf8)),
+        LargeList(item(Utf8View)),
+        ListView(item(Int32)),
+        LargeListView(item(Utf8)),
+        List(item(List(item(Boolean)))),
+        FixedSizeList(item(Int16), 3),
+        FixedSizeList(item(Utf8), 0),
+        FixedSizeList(field("item", Boolean, false), 2),
+        pair.clone(),
+        Struct(Fields::empty()),
+        List(item(pair.clone())),
+        Struct(vec![Field::new("outer", pair, true)].into()),
+        map(false),
+        map(true),
+        union(UnionMode::Sparse),
+        union(UnionMode::Dense),
+        List(item(union(UnionMode::Dense))),
+        dictionary(Int8, Utf8),
+        dictionary(Int32, LargeUtf8),
+        dictionary(UInt64, Int64),
+        dictionary(UInt16, Utf8View),
+        List(item(dictionary(Int16, Utf8))),
+        Struct(vec![Field::new("d", dictionary(Int32, Utf8), true)].into()),
+        runs(Int16, Utf8),
+        runs(Int32, Int64),
+        runs(Int64, Boolean),
+        List(item(runs(Int32, Utf8))),
+        List(item(Null)),
     ]
 }
 
-fn primitive<T: ArrowPrimitiveType>(dice: &mut Dice, len: usize, t: &DataType, mut value: impl FnMut(&mut Dice) -> T::Native) -> ArrayRef {
+fn primitive<T: ArrowPrimitiveType>(
+    dice: &mut Dice,
+    len: usize,
+    t: &DataType,
+    mut value: impl FnMut(&mut Dice) -> T::Native,
+) -> ArrayRef {
     let values: Vec<T::Native> = (0..len).map(|_| value(dice)).collect();
     Arc::new(PrimitiveArray::<T>::new(values.into(), dice.nulls(len)).with_data_type(t.clone()))
 }
@@ -100,7 +183,9 @@ pub fn random(dice: &mut Dice, t: &DataType, len: usize) -> ArrayRef {
     use DataType::*;
     macro_rules! any {
         ($ty:ty) => {
-            primitive::<$ty>(dice, len, t, |d| <$ty as ArrowPrimitiveType>::Native::from_le_bytes(bytes(d)))
+            primitive::<$ty>(dice, len, t, |d| {
+                <$ty as ArrowPrimitiveType>::Native::from_le_bytes(bytes(d))
+            })
         };
     }
     match t {
@@ -117,15 +202,25 @@ pub fn random(dice: &mut Dice, t: &DataType, len: usize) -> ArrayRef {
         UInt16 => any!(UInt16Type),
         UInt32 => any!(UInt32Type),
         UInt64 => any!(UInt64Type),
-        Float16 => primitive::<Float16Type>(dice, len, t, |d| <Float16Type as ArrowPrimitiveType>::Native::from_bits((d.roll() & 0x3fff) as u16)),
+        Float16 => primitive::<Float16Type>(dice, len, t, |d| {
+            <Float16Type as ArrowPrimitiveType>::Native::from_bits((d.roll() & 0x3fff) as u16)
+        }),
         Float32 => primitive::<Float32Type>(dice, len, t, |d| (d.roll() >> 40) as f32 / 7.0),
         Float64 => primitive::<Float64Type>(dice, len, t, |d| (d.roll() >> 12) as f64 / 7.0),
         Date32 => any!(Date32Type),
         Date64 => any!(Date64Type),
-        Time32(TimeUnit::Second) => primitive::<Time32SecondType>(dice, len, t, |d| d.below(86_400) as i32),
-        Time32(_) => primitive::<Time32MillisecondType>(dice, len, t, |d| d.below(86_400_000) as i32),
-        Time64(TimeUnit::Microsecond) => primitive::<Time64MicrosecondType>(dice, len, t, |d| d.below(86_400_000_000) as i64),
-        Time64(_) => primitive::<Time64NanosecondType>(dice, len, t, |d| d.below(86_400_000_000_000) as i64),
+        Time32(TimeUnit::Second) => {
+            primitive::<Time32SecondType>(dice, len, t, |d| d.below(86_400) as i32)
+        }
+        Time32(_) => {
+            primitive::<Time32MillisecondType>(dice, len, t, |d| d.below(86_400_000) as i32)
+        }
+        Time64(TimeUnit::Microsecond) => {
+            primitive::<Time64MicrosecondType>(dice, len, t, |d| d.below(86_400_000_000) as i64)
+        }
+        Time64(_) => {
+            primitive::<Time64NanosecondType>(dice, len, t, |d| d.below(86_400_000_000_000) as i64)
+        }
         Timestamp(TimeUnit::Second, _) => any!(TimestampSecondType),
         Timestamp(TimeUnit::Millisecond, _) => any!(TimestampMillisecondType),
         Timestamp(TimeUnit::Microsecond, _) => any!(TimestampMicrosecondType),
@@ -135,14 +230,20 @@ pub fn random(dice: &mut Dice, t: &DataType, len: usize) -> ArrayRef {
         Duration(TimeUnit::Microsecond) => any!(DurationMicrosecondType),
         Duration(TimeUnit::Nanosecond) => any!(DurationNanosecondType),
         Interval(IntervalUnit::YearMonth) => any!(IntervalYearMonthType),
-        Interval(IntervalUnit::DayTime) => {
-            primitive::<IntervalDayTimeType>(dice, len, t, |d| IntervalDayTime::new(d.roll() as i32, d.roll() as i32))
-        }
+        Interval(IntervalUnit::DayTime) => primitive::<IntervalDayTimeType>(dice, len, t, |d| {
+            IntervalDayTime::new(d.roll() as i32, d.roll() as i32)
+        }),
         Interval(IntervalUnit::MonthDayNano) => {
-            primitive::<IntervalMonthDayNanoType>(dice, len, t, |d| IntervalMonthDayNano::new(d.roll() as i32, d.roll() as i32, d.roll() as i64))
+            primitive::<IntervalMonthDayNanoType>(dice, len, t, |d| {
+                IntervalMonthDayNano::new(d.roll() as i32, d.roll() as i32, d.roll() as i64)
+            })
         }
-        Decimal32(..) => primitive::<Decimal32Type>(dice, len, t, |d| d.below(1_999_999_999) as i32 - 999_999_999),
-        Decimal64(..) => primitive::<Decimal64Type>(dice, len, t, |d| d.below(1_999_999_999_999_999_999) as i64 - 999_999_999_999_999_999),
+        Decimal32(..) => primitive::<Decimal32Type>(dice, len, t, |d| {
+            d.below(1_999_999_999) as i32 - 999_999_999
+        }),
+        Decimal64(..) => primitive::<Decimal64Type>(dice, len, t, |d| {
+            d.below(1_999_999_999_999_999_999) as i64 - 999_999_999_999_999_999
+        }),
         Decimal128(..) => primitive::<Decimal128Type>(dice, len, t, |d| match d.below(4) {
             0 => 10_i128.pow(38) - 1,
             1 => 1 - 10_i128.pow(38),
@@ -156,15 +257,37 @@ pub fn random(dice: &mut Dice, t: &DataType, len: usize) -> ArrayRef {
         Utf8 => Arc::new(texts(dice, len).into_iter().collect::<StringArray>()),
         LargeUtf8 => Arc::new(texts(dice, len).into_iter().collect::<LargeStringArray>()),
         Utf8View => Arc::new(texts(dice, len).into_iter().collect::<StringViewArray>()),
-        Binary => Arc::new(texts(dice, len).into_iter().map(|t| t.map(String::into_bytes)).collect::<BinaryArray>()),
-        LargeBinary => Arc::new(texts(dice, len).into_iter().map(|t| t.map(String::into_bytes)).collect::<LargeBinaryArray>()),
-        BinaryView => Arc::new(texts(dice, len).into_iter().map(|t| t.map(String::into_bytes)).collect::<BinaryViewArray>()),
+        Binary => Arc::new(
+            texts(dice, len)
+                .into_iter()
+                .map(|t| t.map(String::into_bytes))
+                .collect::<BinaryArray>(),
+        ),
+        LargeBinary => Arc::new(
+            texts(dice, len)
+                .into_iter()
+                .map(|t| t.map(String::into_bytes))
+                .collect::<LargeBinaryArray>(),
+        ),
+        BinaryView => Arc::new(
+            texts(dice, len)
+                .into_iter()
+                .map(|t| t.map(String::into_bytes))
+                .collect::<BinaryViewArray>(),
+        ),
         FixedSizeBinary(n) => {
             let values: Vec<u8> = (0..len * *n as usize).map(|_| dice.roll() as u8).collect();
             let nulls = dice.nulls(len);
             if *n == 0 {
                 let nulls = nulls.unwrap_or_else(|| NullBuffer::new_valid(len));
-                return make_array(ArrayData::builder(t.clone()).len(len).add_buffer(values.into()).nulls(Some(nulls)).build().expect("valid"));
+                return make_array(
+                    ArrayData::builder(t.clone())
+                        .len(len)
+                        .add_buffer(values.into())
+                        .nulls(Some(nulls))
+                        .build()
+                        .expect("valid"),
+                );
             }
             Arc::new(FixedSizeBinaryArray::new(*n, values.into(), nulls))
         }
@@ -175,9 +298,14 @@ pub fn random(dice: &mut Dice, t: &DataType, len: usize) -> ArrayRef {
         FixedSizeList(f, n) => {
             let child = child(dice, f, len * *n as usize);
             let nulls = dice.nulls(len);
-            Arc::new(FixedSizeListArray::try_new_with_length(Arc::clone(f), *n, child, nulls, len).expect("valid"))
+            Arc::new(
+                FixedSizeListArray::try_new_with_length(Arc::clone(f), *n, child, nulls, len)
+                    .expect("valid"),
+            )
         }
-        Struct(fields) if fields.is_empty() => Arc::new(StructArray::new_empty_fields(len, dice.nulls(len))),
+        Struct(fields) if fields.is_empty() => {
+            Arc::new(StructArray::new_empty_fields(len, dice.nulls(len)))
+        }
         Struct(fields) => {
             let children = fields.iter().map(|f| child(dice, f, len)).collect();
             Arc::new(StructArray::new(fields.clone(), children, dice.nulls(len)))
@@ -185,11 +313,19 @@ pub fn random(dice: &mut Dice, t: &DataType, len: usize) -> ArrayRef {
         Map(entries, sorted) => {
             let lengths: Vec<usize> = (0..len).map(|_| dice.below(3)).collect();
             let offsets = OffsetBuffer::<i32>::from_lengths(lengths.iter().copied());
-            let Struct(fields) = entries.data_type() else { unreachable!() };
+            let Struct(fields) = entries.data_type() else {
+                unreachable!()
+            };
             let total = lengths.iter().sum();
             let children = fields.iter().map(|f| child(dice, f, total)).collect();
             let pairs = StructArray::new(fields.clone(), children, None);
-            Arc::new(MapArray::new(Arc::clone(entries), offsets, pairs, dice.nulls(len), *sorted))
+            Arc::new(MapArray::new(
+                Arc::clone(entries),
+                offsets,
+                pairs,
+                dice.nulls(len),
+                *sorted,
+            ))
         }
         Union(fields, mode) => {
             let ids: Vec<i8> = fields.iter().map(|(id, _)| id).collect();
@@ -197,23 +333,52 @@ pub fn random(dice: &mut Dice, t: &DataType, len: usize) -> ArrayRef {
             match mode {
                 UnionMode::Sparse => {
                     let children = fields.iter().map(|(_, f)| child(dice, f, len)).collect();
-                    Arc::new(UnionArray::try_new(fields.clone(), type_ids.into(), None, children).expect("valid"))
+                    Arc::new(
+                        UnionArray::try_new(fields.clone(), type_ids.into(), None, children)
+                            .expect("valid"),
+                    )
                 }
                 UnionMode::Dense => {
                     let mut counts = std::collections::HashMap::new();
-                    let offsets: Vec<i32> = type_ids.iter().map(|id| { let n = counts.entry(*id).or_insert(0); *n += 1; *n - 1 }).collect();
-                    let children = fields.iter().map(|(id, f)| child(dice, f, counts.get(&id).copied().unwrap_or(0) as usize)).collect();
-                    Arc::new(UnionArray::try_new(fields.clone(), type_ids.into(), Some(offsets.into()), children).expect("valid"))
+                    let offsets: Vec<i32> = type_ids
+                        .iter()
+                        .map(|id| {
+                            let n = counts.entry(*id).or_insert(0);
+                            *n += 1;
+                            *n - 1
+                        })
+                        .collect();
+                    let children = fields
+                        .iter()
+                        .map(|(id, f)| {
+                            child(dice, f, counts.get(&id).copied().unwrap_or(0) as usize)
+                        })
+                        .collect();
+                    Arc::new(
+                        UnionArray::try_new(
+                            fields.clone(),
+                            type_ids.into(),
+                            Some(offsets.into()),
+                            children,
+                        )
+                        .expect("valid"),
+                    )
                 }
             }
         }
         Dictionary(keys, values) => {
             let size = 1 + dice.below(20);
             let values = random(dice, values, size);
-            let indices: Vec<Option<u64>> = (0..len).map(|_| (dice.below(5) != 0).then(|| dice.below(size) as u64)).collect();
+            let indices: Vec<Option<u64>> = (0..len)
+                .map(|_| (dice.below(5) != 0).then(|| dice.below(size) as u64))
+                .collect();
             let indices: ArrayRef = Arc::new(UInt64Array::from(indices));
             let indices = arrow::compute::cast(&indices, keys).expect("keys");
-            let data = indices.to_data().into_builder().data_type(t.clone()).child_data(vec![values.to_data()]);
+            let data = indices
+                .to_data()
+                .into_builder()
+                .data_type(t.clone())
+                .child_data(vec![values.to_data()]);
             make_array(data.build().expect("valid"))
         }
         RunEndEncoded(ends, values) => {
@@ -226,7 +391,10 @@ pub fn random(dice: &mut Dice, t: &DataType, len: usize) -> ArrayRef {
             let values = random(dice, values.data_type(), run_ends.len());
             let run_ends: ArrayRef = Arc::new(Int64Array::from(run_ends));
             let run_ends = arrow::compute::cast(&run_ends, ends.data_type()).expect("ends");
-            let data = ArrayData::builder(t.clone()).len(len).add_child_data(run_ends.to_data()).add_child_data(values.to_data());
+            let data = ArrayData::builder(t.clone())
+                .len(len)
+                .add_child_data(run_ends.to_data())
+                .add_child_data(values.to_data());
             make_array(data.build().expect("valid"))
         }
     }
@@ -237,14 +405,26 @@ fn child(dice: &mut Dice, f: &Field, len: usize) -> ArrayRef {
     if f.is_nullable() {
         return array;
     }
-    make_array(array.to_data().into_builder().nulls(None).build().expect("valid"))
+    make_array(
+        array
+            .to_data()
+            .into_builder()
+            .nulls(None)
+            .build()
+            .expect("valid"),
+    )
 }
 
 fn list<O: OffsetSizeTrait>(dice: &mut Dice, f: &FieldRef, len: usize) -> ArrayRef {
     let lengths: Vec<usize> = (0..len).map(|_| dice.below(4)).collect();
     let offsets = OffsetBuffer::<O>::from_lengths(lengths.iter().copied());
     let values = child(dice, f, lengths.iter().sum());
-    Arc::new(GenericListArray::new(Arc::clone(f), offsets, values, dice.nulls(len)))
+    Arc::new(GenericListArray::new(
+        Arc::clone(f),
+        offsets,
+        values,
+        dice.nulls(len),
+    ))
 }
 
 fn list_view<O: OffsetSizeTrait>(dice: &mut Dice, f: &FieldRef, len: usize) -> ArrayRef {
@@ -258,11 +438,19 @@ fn list_view<O: OffsetSizeTrait>(dice: &mut Dice, f: &FieldRef, len: usize) -> A
         sizes.push(O::usize_as(dice.below(total - offset + 1)));
     }
     let (offsets, sizes): (ScalarBuffer<O>, ScalarBuffer<O>) = (offsets.into(), sizes.into());
-    Arc::new(GenericListViewArray::new(Arc::clone(f), offsets, sizes, values, dice.nulls(len)))
+    Arc::new(GenericListViewArray::new(
+        Arc::clone(f),
+        offsets,
+        sizes,
+        values,
+        dice.nulls(len),
+    ))
 }
 
 fn texts(dice: &mut Dice, len: usize) -> Vec<Option<String>> {
-    (0..len).map(|_| (dice.below(5) != 0).then(|| dice.text())).collect()
+    (0..len)
+        .map(|_| (dice.below(5) != 0).then(|| dice.text()))
+        .collect()
 }
 
 fn bytes<const N: usize>(dice: &mut Dice) -> [u8; N] {

@@ -4,18 +4,22 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::Field;
-use wasmill::{Argument, Call, Engine, EngineConfig, Module, Pool, Policy, Rows};
+use wasmill::{Argument, Call, Engine, EngineConfig, Module, Policy, Pool, Rows};
 
 /// One engine for all tests of a process.
 pub fn engine() -> &'static Engine {
-    static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::new(&EngineConfig::default()).expect("an engine"));
+    static ENGINE: LazyLock<Engine> =
+        LazyLock::new(|| Engine::new(&EngineConfig::default()).expect("an engine"));
     &ENGINE
 }
 
 /// Memory, a bump allocator that starts over when the host resets, and what the test adds.
 pub fn wat(manifest: &[serde_json::Value], body: &str) -> Vec<u8> {
     let records: String = manifest.iter().map(|r| format!("{r}\n")).collect();
-    let records = records.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    let records = records
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n");
     let text = format!(
         r#"(module
   (import "wasmill_v1" "log" (func $log (param i32 i32 i32)))
@@ -78,13 +82,24 @@ pub fn identity() -> Module {
 
 /// Binds the first overload of a function to fields.
 pub fn bind(module: &Module, name: &str, fields: &[Field]) -> Call {
-    let function = module.manifest().overloads(name).next().unwrap_or_else(|| panic!("no {name}"));
-    module.bind(function, fields.iter().cloned().map(Argument::column).collect()).unwrap_or_else(|e| panic!("{e}"))
+    let function = module
+        .manifest()
+        .overloads(name)
+        .next()
+        .unwrap_or_else(|| panic!("no {name}"));
+    module
+        .bind(
+            function,
+            fields.iter().cloned().map(Argument::column).collect(),
+        )
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// A pool of one slot for a stateless module.
 pub fn pool(module: &Module) -> Pool {
-    Pool::builder(module).start().unwrap_or_else(|e| panic!("{e}"))
+    Pool::builder(module)
+        .start()
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// A pool of one slot with little time and memory, for modules that mean harm.
@@ -97,10 +112,18 @@ pub fn strict_pool(module: &Module) -> Pool {
         output_bytes: 16 << 20,
         ..Policy::default()
     };
-    Pool::builder(module).policy(policy).start().unwrap_or_else(|e| panic!("{e}"))
+    Pool::builder(module)
+        .policy(policy)
+        .start()
+        .unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Sends one column through a function of one argument.
-pub fn through(pool: &Pool, call: &Call, column: &ArrayRef) -> Result<ArrayRef, wasmill::CallError> {
-    pool.call(call, Rows::new(vec![Arc::clone(column)], column.len())).map(|o| o.array)
+pub fn through(
+    pool: &Pool,
+    call: &Call,
+    column: &ArrayRef,
+) -> Result<ArrayRef, wasmill::CallError> {
+    pool.call(call, Rows::new(vec![Arc::clone(column)], column.len()))
+        .map(|o| o.array)
 }

@@ -7,7 +7,10 @@ use arrow::array::{Array, ArrayRef, Int64Array};
 use arrow::datatypes::{DataType, Field};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use wasmill::{CallError, Engine, EngineConfig, ErrorClass, Fault, Module, ModuleError, ModuleLimits, Pool, StartError};
+use wasmill::{
+    CallError, Engine, EngineConfig, ErrorClass, Fault, Module, ModuleError, ModuleLimits, Pool,
+    StartError,
+};
 
 use crate::guests::{bind, engine, load, record, strict_pool, through, wat};
 
@@ -31,7 +34,13 @@ struct Lie {
 impl Lie {
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        for long in [self.length, self.null_count, self.offset, self.n_buffers, self.n_children] {
+        for long in [
+            self.length,
+            self.null_count,
+            self.offset,
+            self.n_buffers,
+            self.n_children,
+        ] {
             bytes.extend(long.to_le_bytes());
         }
         for word in [self.buffers, self.children, self.dictionary, 0, 0, 0] {
@@ -83,7 +92,16 @@ fn tell(result: Value, lie: Lie, data: &[(u32, Vec<u8>)]) -> Result<ArrayRef, Ca
 }
 
 /// The honest answer for three int64 rows.
-const HONEST: Lie = Lie { length: 3, null_count: 0, offset: 0, n_buffers: 2, n_children: 0, buffers: 2048, children: 0, dictionary: 0 };
+const HONEST: Lie = Lie {
+    length: 3,
+    null_count: 0,
+    offset: 0,
+    n_buffers: 2,
+    n_children: 0,
+    buffers: 2048,
+    children: 0,
+    dictionary: 0,
+};
 
 fn honest_buffers() -> (u32, Vec<u8>) {
     (2048, words(&[0, 4096]))
@@ -91,15 +109,28 @@ fn honest_buffers() -> (u32, Vec<u8>) {
 
 fn contract(result: Result<ArrayRef, CallError>) {
     let error = result.expect_err("a lie was believed");
-    assert!(matches!(*error.fault, Fault::Contract(_) | Fault::OutputTooLarge { .. }), "{error}");
+    assert!(
+        matches!(
+            *error.fault,
+            Fault::Contract(_) | Fault::OutputTooLarge { .. }
+        ),
+        "{error}"
+    );
     let text = error.to_string();
-    assert!(text.contains("`f`") && text.contains("liar") && text.contains("rows 0 to 2"), "{text}");
+    assert!(
+        text.contains("`f`") && text.contains("liar") && text.contains("rows 0 to 2"),
+        "{text}"
+    );
 }
 
 #[test]
 fn the_honest_answer_is_believed() {
-    let array = tell(json!({"format":"l"}), HONEST, &[honest_buffers()]).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(array.as_ref(), &Int64Array::from(vec![0, 0, 0]) as &dyn Array);
+    let array =
+        tell(json!({"format":"l"}), HONEST, &[honest_buffers()]).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(
+        array.as_ref(),
+        &Int64Array::from(vec![0, 0, 0]) as &dyn Array
+    );
 }
 
 // Points 10 and 12: lengths, offsets, pointers, null counts.
@@ -113,39 +144,117 @@ fn lies_about_the_struct_are_found() {
         contract(tell(l(), Lie { offset, ..HONEST }, &[honest_buffers()]));
     }
     for null_count in [-2, 1, 3, 4, i64::MAX, i64::MIN] {
-        contract(tell(l(), Lie { null_count, ..HONEST }, &[honest_buffers()]));
+        contract(tell(
+            l(),
+            Lie {
+                null_count,
+                ..HONEST
+            },
+            &[honest_buffers()],
+        ));
     }
     for n_buffers in [-1, 0, 1, 3, i64::MAX] {
-        contract(tell(l(), Lie { n_buffers, ..HONEST }, &[honest_buffers()]));
+        contract(tell(
+            l(),
+            Lie {
+                n_buffers,
+                ..HONEST
+            },
+            &[honest_buffers()],
+        ));
     }
     for n_children in [-1, 1, i64::MAX] {
-        contract(tell(l(), Lie { n_children, ..HONEST }, &[honest_buffers()]));
+        contract(tell(
+            l(),
+            Lie {
+                n_children,
+                ..HONEST
+            },
+            &[honest_buffers()],
+        ));
     }
     let end = MEMORY as u32;
     for pointer in [end, end - 1, end - 23, u32::MAX, u32::MAX - 7] {
         contract(tell(l(), HONEST, &[(2048, words(&[0, pointer]))]));
-        contract(tell(l(), Lie { buffers: pointer, ..HONEST }, &[]));
+        contract(tell(
+            l(),
+            Lie {
+                buffers: pointer,
+                ..HONEST
+            },
+            &[],
+        ));
     }
     // An unaligned pointer is only odd.
     assert!(tell(l(), HONEST, &[(2048, words(&[0, 4097]))]).is_ok());
     // Bits say one null, the count says none, or the other way about.
     for (null_count, bits) in [(0, 0b101_u8), (2, 0b101), (1, 0b111)] {
-        contract(tell(l(), Lie { null_count, ..HONEST }, &[(2048, words(&[3000, 4096])), (3000, vec![bits])]));
+        contract(tell(
+            l(),
+            Lie {
+                null_count,
+                ..HONEST
+            },
+            &[(2048, words(&[3000, 4096])), (3000, vec![bits])],
+        ));
     }
-    assert!(tell(l(), Lie { null_count: -1, ..HONEST }, &[(2048, words(&[3000, 4096])), (3000, vec![0b101])]).is_ok());
-    let error = tell(json!({"format":"l","nullable":false}), Lie { null_count: -1, ..HONEST }, &[(2048, words(&[3000, 4096])), (3000, vec![0b101])]);
-    assert!(error.expect_err("a null in a type without").to_string().contains("declared without nulls and has 1"));
+    assert!(
+        tell(
+            l(),
+            Lie {
+                null_count: -1,
+                ..HONEST
+            },
+            &[(2048, words(&[3000, 4096])), (3000, vec![0b101])]
+        )
+        .is_ok()
+    );
+    let error = tell(
+        json!({"format":"l","nullable":false}),
+        Lie {
+            null_count: -1,
+            ..HONEST
+        },
+        &[(2048, words(&[3000, 4096])), (3000, vec![0b101])],
+    );
+    assert!(
+        error
+            .expect_err("a null in a type without")
+            .to_string()
+            .contains("declared without nulls and has 1")
+    );
 }
 
 // Point 11: offsets, text, views, keys, unions, runs, children. Point 12: digits and times.
 #[test]
 fn lies_about_values_are_found() {
     let text = |offsets: &[u32], bytes: &[u8]| {
-        tell(json!({"format":"u"}), Lie { n_buffers: 3, ..HONEST }, &[(2048, words(&[0, 3000, 4000])), (3000, words(offsets)), (4000, bytes.to_vec())])
+        tell(
+            json!({"format":"u"}),
+            Lie {
+                n_buffers: 3,
+                ..HONEST
+            },
+            &[
+                (2048, words(&[0, 3000, 4000])),
+                (3000, words(offsets)),
+                (4000, bytes.to_vec()),
+            ],
+        )
     };
     assert!(text(&[0, 1, 1, 3], b"abc").is_ok());
-    assert!(text(&[1, 1, 2, 3], b"abc").is_ok(), "offsets may begin anywhere");
-    for offsets in [[0, 2, 1, 3], [0, 1, 2, u32::MAX], [u32::MAX, 0, 1, 2], [0, 0, 0, 1 << 30], [3, 2, 1, 0], [0, 9, 9, 3]] {
+    assert!(
+        text(&[1, 1, 2, 3], b"abc").is_ok(),
+        "offsets may begin anywhere"
+    );
+    for offsets in [
+        [0, 2, 1, 3],
+        [0, 1, 2, u32::MAX],
+        [u32::MAX, 0, 1, 2],
+        [0, 0, 0, 1 << 30],
+        [3, 2, 1, 0],
+        [0, 9, 9, 3],
+    ] {
         contract(text(&offsets, b"abc"));
     }
     contract(text(&[0, 1, 2, 3], &[0xff, b'a', b'b']));
@@ -154,10 +263,26 @@ fn lies_about_values_are_found() {
     let view = |view: [u32; 4], lengths: &[i64], extra: u32| {
         let mut views = words(&view);
         views.extend([0; 32]);
-        let table = if lengths.is_empty() { vec![0, 3000, 3200] } else { vec![0, 3000, extra, 3200] };
+        let table = if lengths.is_empty() {
+            vec![0, 3000, 3200]
+        } else {
+            vec![0, 3000, extra, 3200]
+        };
         let lengths: Vec<u8> = lengths.iter().flat_map(|l| l.to_le_bytes()).collect();
         let n_buffers = table.len() as i64;
-        tell(json!({"format":"vu"}), Lie { n_buffers, ..HONEST }, &[(2048, words(&table)), (3000, views), (3200, lengths), (4000, b"thirteen byte".to_vec())])
+        tell(
+            json!({"format":"vu"}),
+            Lie {
+                n_buffers,
+                ..HONEST
+            },
+            &[
+                (2048, words(&table)),
+                (3000, views),
+                (3200, lengths),
+                (4000, b"thirteen byte".to_vec()),
+            ],
+        )
     };
     let prefix = u32::from_le_bytes(*b"thir");
     assert!(view([13, prefix, 0, 0], &[13], 4000).is_ok());
@@ -171,14 +296,37 @@ fn lies_about_values_are_found() {
     contract(view([u32::MAX, 0, 0, 0], &[13], 4000));
     contract(view([1, 0x0100_0061, 0, 0], &[], 0));
     contract(view([1, 0xff, 0, 0], &[], 0));
-    contract(tell(json!({"format":"vu"}), Lie { n_buffers: i64::MAX, ..HONEST }, &[honest_buffers()]));
+    contract(tell(
+        json!({"format":"vu"}),
+        Lie {
+            n_buffers: i64::MAX,
+            ..HONEST
+        },
+        &[honest_buffers()],
+    ));
 
     let keys = |keys: [i8; 3], values: i64| {
-        let dictionary = Lie { length: values, buffers: 2100, ..HONEST };
+        let dictionary = Lie {
+            length: values,
+            buffers: 2100,
+            ..HONEST
+        };
         let bytes: Vec<u8> = keys.iter().map(|k| *k as u8).collect();
-        let mut data = vec![(2048, words(&[0, 3000])), (3000, bytes), (2100, words(&[0, 4096])), (2200, dictionary.bytes())];
+        let mut data = vec![
+            (2048, words(&[0, 3000])),
+            (3000, bytes),
+            (2100, words(&[0, 4096])),
+            (2200, dictionary.bytes()),
+        ];
         data.push((5000, vec![0]));
-        tell(json!({"format":"c","dictionary":{"format":"l"}}), Lie { dictionary: 2200, ..HONEST }, &data)
+        tell(
+            json!({"format":"c","dictionary":{"format":"l"}}),
+            Lie {
+                dictionary: 2200,
+                ..HONEST
+            },
+            &data,
+        )
     };
     assert!(keys([0, 1, 1], 2).is_ok());
     contract(keys([0, 2, 1], 2));
@@ -187,10 +335,28 @@ fn lies_about_values_are_found() {
     contract(keys([0, 0, 0], 1 << 50));
 
     let union = |ids: [u8; 3], offsets: [u32; 3], child: i64| {
-        let child = Lie { length: child, buffers: 2100, ..HONEST };
-        let data =
-            [(2048, words(&[3000, 3100])), (3000, ids.to_vec()), (3100, words(&offsets)), (2100, words(&[0, 4096])), (2200, child.bytes()), (2300, words(&[2200]))];
-        tell(json!({"format":"+ud:5","children":[{"format":"l"}]}), Lie { n_children: 1, children: 2300, ..HONEST }, &data)
+        let child = Lie {
+            length: child,
+            buffers: 2100,
+            ..HONEST
+        };
+        let data = [
+            (2048, words(&[3000, 3100])),
+            (3000, ids.to_vec()),
+            (3100, words(&offsets)),
+            (2100, words(&[0, 4096])),
+            (2200, child.bytes()),
+            (2300, words(&[2200])),
+        ];
+        tell(
+            json!({"format":"+ud:5","children":[{"format":"l"}]}),
+            Lie {
+                n_children: 1,
+                children: 2300,
+                ..HONEST
+            },
+            &data,
+        )
     };
     assert!(union([5, 5, 5], [0, 1, 2], 3).is_ok());
     contract(union([5, 5, 4], [0, 1, 2], 3));
@@ -199,8 +365,16 @@ fn lies_about_values_are_found() {
     contract(union([5, 5, 5], [0, 1, u32::MAX], 3));
 
     let runs = |ends: [u32; 2], lengths: (i64, i64)| {
-        let ends_array = Lie { length: lengths.0, buffers: 2100, ..HONEST };
-        let values = Lie { length: lengths.1, buffers: 2150, ..HONEST };
+        let ends_array = Lie {
+            length: lengths.0,
+            buffers: 2100,
+            ..HONEST
+        };
+        let values = Lie {
+            length: lengths.1,
+            buffers: 2150,
+            ..HONEST
+        };
         let data = [
             (2100, words(&[0, 3000])),
             (2150, words(&[0, 4096])),
@@ -210,7 +384,17 @@ fn lies_about_values_are_found() {
             (3000, words(&ends)),
         ];
         let result = json!({"format":"+r","children":[{"name":"run_ends","format":"i","nullable":false},{"name":"values","format":"l"}]});
-        tell(result, Lie { n_buffers: 0, n_children: 2, children: 2400, buffers: 0, ..HONEST }, &data)
+        tell(
+            result,
+            Lie {
+                n_buffers: 0,
+                n_children: 2,
+                children: 2400,
+                buffers: 0,
+                ..HONEST
+            },
+            &data,
+        )
     };
     assert!(runs([1, 3], (2, 2)).is_ok());
     contract(runs([3, 1], (2, 2)));
@@ -220,39 +404,111 @@ fn lies_about_values_are_found() {
     contract(runs([1, 3], (2, 1)));
 
     let list = |offsets: [u32; 4], child: i64| {
-        let child = Lie { length: child, buffers: 2100, ..HONEST };
-        let data = [(2048, words(&[0, 3000])), (3000, words(&offsets)), (2100, words(&[0, 4096])), (2200, child.bytes()), (2300, words(&[2200]))];
-        tell(json!({"format":"+l","children":[{"format":"l"}]}), Lie { n_children: 1, children: 2300, ..HONEST }, &data)
+        let child = Lie {
+            length: child,
+            buffers: 2100,
+            ..HONEST
+        };
+        let data = [
+            (2048, words(&[0, 3000])),
+            (3000, words(&offsets)),
+            (2100, words(&[0, 4096])),
+            (2200, child.bytes()),
+            (2300, words(&[2200])),
+        ];
+        tell(
+            json!({"format":"+l","children":[{"format":"l"}]}),
+            Lie {
+                n_children: 1,
+                children: 2300,
+                ..HONEST
+            },
+            &data,
+        )
     };
     assert!(list([0, 1, 2, 3], 3).is_ok());
     contract(list([0, 1, 2, 4], 3));
     contract(list([0, 2, 1, 3], 3));
     contract(list([0, 1, 2, 3], -1));
     // A struct that is its own child: the walk follows the type.
-    contract(tell(json!({"format":"+s","children":[{"format":"+s","children":[{"format":"l"}]}]}), Lie { n_buffers: 1, n_children: 1, buffers: 2048, children: 2300, ..HONEST }, &[honest_buffers(), (2300, words(&[AT]))]));
+    contract(tell(
+        json!({"format":"+s","children":[{"format":"+s","children":[{"format":"l"}]}]}),
+        Lie {
+            n_buffers: 1,
+            n_children: 1,
+            buffers: 2048,
+            children: 2300,
+            ..HONEST
+        },
+        &[honest_buffers(), (2300, words(&[AT]))],
+    ));
     // Elements without bytes cost nothing to claim.
-    let huge = Lie { length: i64::from(i32::MAX), n_buffers: 0, buffers: 0, ..HONEST };
+    let huge = Lie {
+        length: i64::from(i32::MAX),
+        n_buffers: 0,
+        buffers: 0,
+        ..HONEST
+    };
     contract(tell(
         json!({"format":"+l","children":[{"format":"n"}]}),
-        Lie { n_children: 1, children: 2300, ..HONEST },
-        &[(2048, words(&[0, 3000])), (3000, words(&[0, 1, 2, i32::MAX as u32])), (2200, huge.bytes()), (2300, words(&[2200]))],
+        Lie {
+            n_children: 1,
+            children: 2300,
+            ..HONEST
+        },
+        &[
+            (2048, words(&[0, 3000])),
+            (3000, words(&[0, 1, 2, i32::MAX as u32])),
+            (2200, huge.bytes()),
+            (2300, words(&[2200])),
+        ],
     ));
 
-    contract(tell(json!({"format":"d:3,0"}), HONEST, &[honest_buffers(), (4096, 1000_i128.to_le_bytes().to_vec())]));
-    contract(tell(json!({"format":"d:3,0"}), HONEST, &[honest_buffers(), (4096, i128::MIN.to_le_bytes().to_vec())]));
-    contract(tell(json!({"format":"tts"}), HONEST, &[honest_buffers(), (4096, 86_400_i32.to_le_bytes().to_vec())]));
-    contract(tell(json!({"format":"ttn"}), HONEST, &[honest_buffers(), (4096, (-1_i64).to_le_bytes().to_vec())]));
+    contract(tell(
+        json!({"format":"d:3,0"}),
+        HONEST,
+        &[honest_buffers(), (4096, 1000_i128.to_le_bytes().to_vec())],
+    ));
+    contract(tell(
+        json!({"format":"d:3,0"}),
+        HONEST,
+        &[honest_buffers(), (4096, i128::MIN.to_le_bytes().to_vec())],
+    ));
+    contract(tell(
+        json!({"format":"tts"}),
+        HONEST,
+        &[honest_buffers(), (4096, 86_400_i32.to_le_bytes().to_vec())],
+    ));
+    contract(tell(
+        json!({"format":"ttn"}),
+        HONEST,
+        &[honest_buffers(), (4096, (-1_i64).to_le_bytes().to_vec())],
+    ));
 }
 
 #[test]
 fn the_total_that_is_copied_out_is_limited() {
     // Each of 256 children is the same megabyte.
     let field = json!({"format":"w:300000"});
-    let children: Vec<Value> = (0..256).map(|i| { let mut f = field.clone(); f["name"] = json!(format!("c{i}")); f }).collect();
+    let children: Vec<Value> = (0..256)
+        .map(|i| {
+            let mut f = field.clone();
+            f["name"] = json!(format!("c{i}"));
+            f
+        })
+        .collect();
     let mut record = record("f");
     record["result"] = json!({"format":"+s","children":children});
-    let lie = Lie { n_buffers: 1, n_children: 256, children: 5000, ..HONEST };
-    let child = Lie { buffers: 2048, ..HONEST };
+    let lie = Lie {
+        n_buffers: 1,
+        n_children: 256,
+        children: 5000,
+        ..HONEST
+    };
+    let child = Lie {
+        buffers: 2048,
+        ..HONEST
+    };
     let body = format!(
         r#"(data (i32.const {AT}) "{}") (data (i32.const 2200) "{}") (data (i32.const 2048) "{}") (data (i32.const 5000) "{}")
         (func (export "f") (param $frame i32) (result i32)
@@ -265,7 +521,10 @@ fn the_total_that_is_copied_out_is_limited() {
         escape(&words(&[2200; 256])),
     );
     let error = call(&load("liar", &wat(&[record], &body)), 3).expect_err("230 MB were copied");
-    assert!(matches!(*error.fault, Fault::OutputTooLarge { .. }), "{error}");
+    assert!(
+        matches!(*error.fault, Fault::OutputTooLarge { .. }),
+        "{error}"
+    );
     assert_eq!(error.class(), ErrorClass::Limit);
 }
 
@@ -274,7 +533,13 @@ fn escape(bytes: &[u8]) -> String {
 }
 
 fn run_body(body: &str) -> Result<ArrayRef, CallError> {
-    call(&load("guest", &wat(&[record("f")], &format!("(table 1 funcref) {body}"))), 3)
+    call(
+        &load(
+            "guest",
+            &wat(&[record("f")], &format!("(table 1 funcref) {body}")),
+        ),
+        3,
+    )
 }
 
 // Point 5: every way to stop.
@@ -283,20 +548,32 @@ fn every_trap_is_an_error_that_names_it() {
     for (body, says) in [
         ("unreachable", "unreachable"),
         ("(i32.div_s (i32.const 1) (i32.const 0))", "divide by zero"),
-        ("(call_indirect (result i32) (i32.const 0))", "uninitialized"),
+        (
+            "(call_indirect (result i32) (i32.const 0))",
+            "uninitialized",
+        ),
         ("(i32.load (i32.const -1))", "out of bounds"),
         ("(i32.trunc_f32_s (f32.const 1e30))", "overflow"),
     ] {
         let error = run_body(&format!(r#"(func $inner (result i32) {body}) (func (export "f") (param i32) (result i32) (call $inner))"#)).expect_err(body);
-        let Fault::Trap { reason, backtrace } = &*error.fault else { panic!("{error}") };
+        let Fault::Trap { reason, backtrace } = &*error.fault else {
+            panic!("{error}")
+        };
         assert!(reason.contains(says), "{body}: {reason}");
-        assert!(backtrace.len() >= 2 && backtrace[0].contains("inner"), "{backtrace:?}");
+        assert!(
+            backtrace.len() >= 2 && backtrace[0].contains("inner"),
+            "{backtrace:?}"
+        );
     }
-    let error = run_body(r#"(func $f (export "f") (param i32) (result i32) (call $f (local.get 0)))"#).expect_err("recursion");
+    let error =
+        run_body(r#"(func $f (export "f") (param i32) (result i32) (call $f (local.get 0)))"#)
+            .expect_err("recursion");
     assert!(error.to_string().contains("stack"), "{error}");
     assert_eq!(error.class(), ErrorClass::Trap);
     for status in [-1, 1, 3, i32::MAX] {
-        contract_status(run_body(&format!(r#"(func (export "f") (param i32) (result i32) (i32.const {status}))"#)));
+        contract_status(run_body(&format!(
+            r#"(func (export "f") (param i32) (result i32) (i32.const {status}))"#
+        )));
     }
 }
 
@@ -309,7 +586,10 @@ fn contract_status(result: Result<ArrayRef, CallError>) {
 fn exit_is_an_error_whatever_its_code() {
     for code in [0, 1] {
         let error = call(&load("guest", &exiting(code)), 3).expect_err("exit");
-        assert!(matches!(*error.fault, Fault::Exit { code: c } if c == code), "{error}");
+        assert!(
+            matches!(*error.fault, Fault::Exit { code: c } if c == code),
+            "{error}"
+        );
     }
 }
 
@@ -332,7 +612,9 @@ fn exiting(code: i32) -> Vec<u8> {
 #[test]
 fn endless_loops_end_in_time_and_greed_is_refused() {
     let begun = Instant::now();
-    let error = run_body(r#"(func (export "f") (param i32) (result i32) (loop $l (br $l)) (i32.const 0))"#).expect_err("endless");
+    let error =
+        run_body(r#"(func (export "f") (param i32) (result i32) (loop $l (br $l)) (i32.const 0))"#)
+            .expect_err("endless");
     assert!(matches!(*error.fault, Fault::Time { .. }), "{error}");
     assert!(begun.elapsed() < Duration::from_secs(5));
     let grow = r#"(func (export "f") (param i32) (result i32)
@@ -341,15 +623,33 @@ fn endless_loops_end_in_time_and_greed_is_refused() {
     assert!(matches!(*error.fault, Fault::Memory { .. }), "{error}");
     let fill = r#"(func (export "f") (param i32) (result i32)
       (loop $l (memory.fill (i32.const 0) (i32.const 0) (i32.const 131072)) (br $l)) (i32.const 0))"#;
-    assert!(matches!(*run_body(fill).expect_err("endless").fault, Fault::Time { .. }));
+    assert!(matches!(
+        *run_body(fill).expect_err("endless").fault,
+        Fault::Time { .. }
+    ));
 }
 
 #[test]
 fn a_start_function_that_never_ends_is_stopped() {
-    let module = load("guest", &wat(&[record("f")], r#"(func $s (loop $l (br $l))) (start $s) (func (export "f") (param i32) (result i32) (i32.const 0))"#));
-    let policy = wasmill::Policy { init_time: Duration::from_millis(100), ..wasmill::Policy::default() };
-    let error = Pool::builder(&module).policy(policy).start().expect_err("endless start");
-    assert!(matches!(&error, StartError::Slot { fault, .. } if matches!(**fault, Fault::Time { .. })), "{error}");
+    let module = load(
+        "guest",
+        &wat(
+            &[record("f")],
+            r#"(func $s (loop $l (br $l))) (start $s) (func (export "f") (param i32) (result i32) (i32.const 0))"#,
+        ),
+    );
+    let policy = wasmill::Policy {
+        init_time: Duration::from_millis(100),
+        ..wasmill::Policy::default()
+    };
+    let error = Pool::builder(&module)
+        .policy(policy)
+        .start()
+        .expect_err("endless start");
+    assert!(
+        matches!(&error, StartError::Slot { fault, .. } if matches!(**fault, Fault::Time { .. })),
+        "{error}"
+    );
 }
 
 // Point 7: error texts.
@@ -366,9 +666,18 @@ fn error_texts_are_bounded_and_cleaned() {
         .expect_err("an error")
     };
     let error = say(4096, 8, "bad\\00\\1b[2J");
-    assert!(error.to_string().contains("the guest reports: bad\\u{0}\\u{1b}[2J"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("the guest reports: bad\\u{0}\\u{1b}[2J"),
+        "{error}"
+    );
     assert!(say(4096, 1 << 30, "x").to_string().len() < 40_000);
-    assert!(say(u32::MAX - 3, 100, "x").to_string().contains("outside its memory"));
+    assert!(
+        say(u32::MAX - 3, 100, "x")
+            .to_string()
+            .contains("outside its memory")
+    );
     assert!(say(4096, 3, "\\ff\\fea").to_string().contains('\u{fffd}'));
     assert_eq!(say(4096, 3, "abc").class(), ErrorClass::Failed);
 }
@@ -394,16 +703,30 @@ fn an_allocator_cannot_hurt_the_host() {
     assert!(with_alloc("(i32.const 1024)").is_ok());
     let none = with_alloc("(i32.const 0)").expect_err("no memory");
     assert!(matches!(*none.fault, Fault::RowTooLarge { .. }), "{none}");
-    for bad in ["(i32.const 1)", "(i32.const -64)", "(i32.const 131008)", "(i32.const 4194304)"] {
+    for bad in [
+        "(i32.const 1)",
+        "(i32.const -64)",
+        "(i32.const 131008)",
+        "(i32.const 4194304)",
+    ] {
         contract(with_alloc(bad));
     }
-    assert!(matches!(*with_alloc("unreachable").expect_err("a trap").fault, Fault::Trap { .. }));
-    assert!(matches!(*with_alloc("(loop $l (br $l)) (i32.const 0)").expect_err("endless").fault, Fault::Time { .. }));
+    assert!(matches!(
+        *with_alloc("unreachable").expect_err("a trap").fault,
+        Fault::Trap { .. }
+    ));
+    assert!(matches!(
+        *with_alloc("(loop $l (br $l)) (i32.const 0)")
+            .expect_err("endless")
+            .fault,
+        Fault::Time { .. }
+    ));
 }
 
 fn refused(bytes: &[u8]) -> ModuleError {
     let begun = Instant::now();
-    let error = Module::from_bytes(engine(), "m", bytes).expect_err("a module that should be refused");
+    let error =
+        Module::from_bytes(engine(), "m", bytes).expect_err("a module that should be refused");
     assert!(begun.elapsed() < Duration::from_secs(40), "{error}");
     error
 }
@@ -428,21 +751,55 @@ fn bad_manifests_are_refused_and_say_why() {
     assert!(with(&|r| r["result"] = json!({"same_as":1})).contains("argument 1 of 1"));
     assert!(with(&|r| r["volatility"] = json!("sometimes")).contains("sometimes"));
     assert!(with(&|r| r["batch_size"] = json!(0)).contains("batch_size"));
-    assert!(with(&|r| r["state"] = json!({"name":"S","kind":"resource","init":"nope"})).contains("nope"));
+    assert!(
+        with(&|r| r["state"] = json!({"name":"S","kind":"resource","init":"nope"}))
+            .contains("nope")
+    );
     let same = refused(&wat(&[record("f"), record("f")], f)).to_string();
     assert!(same.contains("two records declare f(Int64)"), "{same}");
-    let many: Vec<Value> = (0..10_000).map(|i| { let mut r = record("f"); r["name"] = json!(format!("f{i}")); r }).collect();
+    let many: Vec<Value> = (0..10_000)
+        .map(|i| {
+            let mut r = record("f");
+            r["name"] = json!(format!("f{i}"));
+            r
+        })
+        .collect();
     assert!(refused(&wat(&many, f)).to_string().contains("4096 records"));
-    let nested = format!("{}{}{}", r#"{"format":"+l","children":["#.repeat(10_000), r#"{"format":"l"}"#, "]}".repeat(10_000));
-    let text = record("f").to_string().replace(r#"{"format":"l"},"symbol""#, &format!(r#"{nested},"symbol""#));
+    let nested = format!(
+        "{}{}{}",
+        r#"{"format":"+l","children":["#.repeat(10_000),
+        r#"{"format":"l"}"#,
+        "]}".repeat(10_000)
+    );
+    let text = record("f").to_string().replace(
+        r#"{"format":"l"},"symbol""#,
+        &format!(r#"{nested},"symbol""#),
+    );
     assert!(text.len() > 100_000);
     let bytes = wat(&[], f);
-    assert!(matches!(refused(&with_manifest(&bytes, text.as_bytes())), ModuleError::Manifest { .. }));
-    assert!(matches!(refused(&with_manifest(&bytes, b"{\"abi\":1")), ModuleError::Manifest { .. }));
-    assert!(matches!(refused(&with_manifest(&bytes, b"\xff\xfe")), ModuleError::Manifest { .. }));
+    assert!(matches!(
+        refused(&with_manifest(&bytes, text.as_bytes())),
+        ModuleError::Manifest { .. }
+    ));
+    assert!(matches!(
+        refused(&with_manifest(&bytes, b"{\"abi\":1")),
+        ModuleError::Manifest { .. }
+    ));
+    assert!(matches!(
+        refused(&with_manifest(&bytes, b"\xff\xfe")),
+        ModuleError::Manifest { .. }
+    ));
     assert!(matches!(refused(&bytes), ModuleError::Manifest { .. }));
     // Several sections are one stream.
-    let two = with_manifest(&with_manifest(&bytes, format!("{}\n", record("f")).as_bytes()), format!("{}\n", { let mut r = record("f"); r["name"] = json!("f2"); r }).as_bytes());
+    let two = with_manifest(
+        &with_manifest(&bytes, format!("{}\n", record("f")).as_bytes()),
+        format!("{}\n", {
+            let mut r = record("f");
+            r["name"] = json!("f2");
+            r
+        })
+        .as_bytes(),
+    );
     assert_eq!(load("two", &two).manifest().names(), ["f", "f2"]);
 }
 
@@ -483,14 +840,32 @@ fn modules_that_ask_for_what_is_not_offered_are_refused() {
     };
     assert!(Module::from_bytes(engine(), "m", &module(r#"(memory (export "memory") 1)"#)).is_ok());
     for (fields, says) in [
-        (r#"(import "env" "memory" (memory 1)) (export "memory" (memory 0))"#, "env.memory"),
-        (r#"(import "env" "f" (func)) (memory (export "memory") 1)"#, "env.f"),
-        (r#"(import "wasmill_v1" "nope" (func)) (memory (export "memory") 1)"#, "wasmill_v1.nope"),
-        (r#"(import "wasmill_v1" "log" (func)) (memory (export "memory") 1)"#, "log"),
-        (r#"(import "wasi_snapshot_preview1" "nope" (func)) (memory (export "memory") 1)"#, "nope"),
+        (
+            r#"(import "env" "memory" (memory 1)) (export "memory" (memory 0))"#,
+            "env.memory",
+        ),
+        (
+            r#"(import "env" "f" (func)) (memory (export "memory") 1)"#,
+            "env.f",
+        ),
+        (
+            r#"(import "wasmill_v1" "nope" (func)) (memory (export "memory") 1)"#,
+            "wasmill_v1.nope",
+        ),
+        (
+            r#"(import "wasmill_v1" "log" (func)) (memory (export "memory") 1)"#,
+            "log",
+        ),
+        (
+            r#"(import "wasi_snapshot_preview1" "nope" (func)) (memory (export "memory") 1)"#,
+            "nope",
+        ),
         ("", "exactly one memory"),
         ("(memory 1)", "does not export its memory"),
-        (r#"(memory (export "memory") 1) (memory 1)"#, "memories is 2"),
+        (
+            r#"(memory (export "memory") 1) (memory 1)"#,
+            "memories is 2",
+        ),
         (r#"(memory (export "memory") 1 1 shared)"#, "threads"),
         (r#"(memory (export "memory") i64 1)"#, "memory64"),
         (r#"(memory (export "memory") 1) (tag)"#, "exception"),
@@ -500,47 +875,109 @@ fn modules_that_ask_for_what_is_not_offered_are_refused() {
         assert!(error.contains(says), "{fields}: {error}");
     }
     assert!(refused(b"").to_string().contains("does not begin"));
-    assert!(refused(b"\0asm\x0d\0\x01\0").to_string().contains("component"));
-    assert!(matches!(refused(b"\0asm\x01\0\0\0\x01\xff\xff\xff\xff\x0f"), ModuleError::Invalid { .. }));
+    assert!(
+        refused(b"\0asm\x0d\0\x01\0")
+            .to_string()
+            .contains("component")
+    );
+    assert!(matches!(
+        refused(b"\0asm\x01\0\0\0\x01\xff\xff\xff\xff\x0f"),
+        ModuleError::Invalid { .. }
+    ));
 }
 
 #[test]
 fn modules_that_are_too_much_are_refused_before_they_are_compiled() {
     let small = ModuleLimits {
-        module_bytes: 100_000, types: 50, functions: 60, function_bytes: 500, globals: 5, imports: 5, exports: 20, segments: 5, custom_bytes: 2_000,
+        module_bytes: 100_000,
+        types: 50,
+        functions: 60,
+        function_bytes: 500,
+        globals: 5,
+        imports: 5,
+        exports: 20,
+        segments: 5,
+        custom_bytes: 2_000,
         ..ModuleLimits::default()
     };
-    let engine = Engine::new(&EngineConfig { limits: small, ..EngineConfig::default() }).expect("an engine");
+    let engine = Engine::new(&EngineConfig {
+        limits: small,
+        ..EngineConfig::default()
+    })
+    .expect("an engine");
     let f = r#"(func (export "f") (param i32) (result i32) (i32.const 0))"#;
     let over = [
-        ("types", (0..60).map(|i| format!("(type (func (param {})))", "i32 ".repeat(i + 4))).collect::<String>()),
+        (
+            "types",
+            (0..60)
+                .map(|i| format!("(type (func (param {})))", "i32 ".repeat(i + 4)))
+                .collect::<String>(),
+        ),
         ("functions", "(func)".repeat(60)),
-        ("bytes of one function", format!("(func {})", "nop ".repeat(600))),
+        (
+            "bytes of one function",
+            format!("(func {})", "nop ".repeat(600)),
+        ),
         ("globals", "(global i32 (i32.const 0))".repeat(10)),
-        ("exports", (0..30).map(|i| format!("(export \"e{i}\" (memory 0))")).collect()),
-        ("element and data segments", "(data (i32.const 0) \"x\")".repeat(10)),
-        ("bytes of custom sections", format!("(@custom \"c\" \"{}\")", "x".repeat(3_000))),
-        ("bytes of the file", format!("(data (i32.const 0) \"{}\")", "x".repeat(100_001))),
+        (
+            "exports",
+            (0..30)
+                .map(|i| format!("(export \"e{i}\" (memory 0))"))
+                .collect(),
+        ),
+        (
+            "element and data segments",
+            "(data (i32.const 0) \"x\")".repeat(10),
+        ),
+        (
+            "bytes of custom sections",
+            format!("(@custom \"c\" \"{}\")", "x".repeat(3_000)),
+        ),
+        (
+            "bytes of the file",
+            format!("(data (i32.const 0) \"{}\")", "x".repeat(100_001)),
+        ),
     ];
     assert!(Module::from_bytes(&engine, "m", &wat(&[record("f")], f)).is_ok());
     for (what, fields) in over {
-        let error = Module::from_bytes(&engine, "m", &wat(&[record("f")], &format!("{f} {fields}"))).expect_err(what);
-        assert!(matches!(&error, ModuleError::Limit { what: w, .. } if *w == what), "{what}: {error}");
+        let error =
+            Module::from_bytes(&engine, "m", &wat(&[record("f")], &format!("{f} {fields}")))
+                .expect_err(what);
+        assert!(
+            matches!(&error, ModuleError::Limit { what: w, .. } if *w == what),
+            "{what}: {error}"
+        );
     }
 }
 
 #[test]
 fn heavy_functions_compile_in_bounded_time_or_are_refused() {
     let f = r#"(func (export "f") (param i32) (result i32) (i32.const 0))"#;
-    let engine = Engine::new(&EngineConfig { limits: ModuleLimits { compile_time: Duration::from_secs(5), ..ModuleLimits::default() }, ..EngineConfig::default() })
-        .expect("an engine");
-    let loops = format!("(func (param i32) {} )", "(loop $l (br_if $l (local.get 0)))".repeat(20_000));
-    let table = format!("(func (param i32) (block $b (br_table {} $b (local.get 0))))", "$b ".repeat(100_000));
+    let engine = Engine::new(&EngineConfig {
+        limits: ModuleLimits {
+            compile_time: Duration::from_secs(5),
+            ..ModuleLimits::default()
+        },
+        ..EngineConfig::default()
+    })
+    .expect("an engine");
+    let loops = format!(
+        "(func (param i32) {} )",
+        "(loop $l (br_if $l (local.get 0)))".repeat(20_000)
+    );
+    let table = format!(
+        "(func (param i32) (block $b (br_table {} $b (local.get 0))))",
+        "$b ".repeat(100_000)
+    );
     let nested = format!("(func {} {})", "block ".repeat(5_000), "end ".repeat(5_000));
     for body in [loops, table, nested] {
         let begun = Instant::now();
         let result = Module::from_bytes(&engine, "m", &wat(&[record("f")], &format!("{f} {body}")));
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", result.err());
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "{:?}",
+            result.err()
+        );
     }
 }
 

@@ -8,11 +8,17 @@ use crate::arrays::{Dice, all_types, random};
 use crate::guests::{bind, identity, pool, through};
 
 fn check(pool: &wasmill::Pool, t: &DataType, array: &ArrayRef) {
-    let call = bind(pool.module(), "identity", &[Field::new("x", t.clone(), true)]);
+    let call = bind(
+        pool.module(),
+        "identity",
+        &[Field::new("x", t.clone(), true)],
+    );
     let back = through(pool, &call, array).unwrap_or_else(|e| panic!("{t}: {e}"));
     assert_eq!(back.data_type(), t);
     assert_eq!(&back, array, "{t}");
-    back.to_data().validate_full().unwrap_or_else(|e| panic!("{t}: {e}"));
+    back.to_data()
+        .validate_full()
+        .unwrap_or_else(|e| panic!("{t}: {e}"));
 }
 
 #[test]
@@ -24,7 +30,12 @@ fn every_type_crosses_as_whole_slice_and_empty_array() {
         for len in [1, 7, 64, 100] {
             let array = random(&mut dice, &t, len);
             check(&pool, &t, &array);
-            for (offset, length) in [(0, 1), (1, len - 1), (len / 2, len - len / 2), (3.min(len), 0)] {
+            for (offset, length) in [
+                (0, 1),
+                (1, len - 1),
+                (len / 2, len - len / 2),
+                (3.min(len), 0),
+            ] {
                 check(&pool, &t, &array.slice(offset, length));
             }
         }
@@ -38,7 +49,11 @@ fn types_that_have_no_validity_keep_their_nulls_elsewhere() {
     let module = identity();
     let pool = pool(&module);
     let t = DataType::Null;
-    check(&pool, &t, &make_array(arrow::array::ArrayData::new_null(&t, 3)));
+    check(
+        &pool,
+        &t,
+        &make_array(arrow::array::ArrayData::new_null(&t, 3)),
+    );
 }
 
 fn any_type() -> impl Strategy<Value = DataType> {

@@ -17,8 +17,14 @@ fn folder() -> &'static Path {
         let target = executable.ancestors().nth(3).expect("a target folder");
         let udfs = target.join("udfs");
         if !udfs.join("probe.wasm").exists() {
-            let status = Command::new(env!("CARGO")).args(["xtask", "udfs", "--quiet"]).env("CARGO_TARGET_DIR", target).status();
-            assert!(status.is_ok_and(|s| s.success()), "`cargo xtask udfs` failed");
+            let status = Command::new(env!("CARGO"))
+                .args(["xtask", "udfs", "--quiet"])
+                .env("CARGO_TARGET_DIR", target)
+                .status();
+            assert!(
+                status.is_ok_and(|s| s.success()),
+                "`cargo xtask udfs` failed"
+            );
         }
         udfs
     })
@@ -26,5 +32,6 @@ fn folder() -> &'static Path {
 
 /// A module that `cargo xtask udfs` builds.
 pub fn module(name: &str) -> Module {
-    Module::from_file(engine(), folder().join(format!("{name}.wasm"))).unwrap_or_else(|e| panic!("{e}"))
+    Module::from_file(engine(), folder().join(format!("{name}.wasm")))
+        .unwrap_or_else(|e| panic!("{e}"))
 }

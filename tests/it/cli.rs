@@ -40,6 +40,7 @@ pub fn module(name: &str) -> PathBuf {
 /// A file or folder of the test data, or `None`, said aloud, where there is none.
 ///
 /// `WASMILL_TEST_DATA` names the folder; without it, `shared/data` beside the repository is tried.
+#[allow(clippy::print_stderr, reason = "a skipped test must be seen")]
 pub fn data(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("WASMILL_TEST_DATA")
         .map(PathBuf::from)

@@ -47,12 +47,12 @@ impl Format {
                 "it is a folder; name the files in it",
             ));
         }
-        // Reading from a pipe would take the bytes away from the reader.
-        if about.is_file() {
-            file.take(8)
-                .read_to_end(&mut start)
-                .map_err(InputError::read(path))?;
+        if !about.is_file() {
+            return Err(InputError::unsupported(path, "it is not a regular file"));
         }
+        file.take(8)
+            .read_to_end(&mut start)
+            .map_err(InputError::read(path))?;
         let by_name = Self::of_name(path);
         let by_bytes = match start.as_slice() {
             [b'P', b'A', b'R', b'1', ..] => Some(Format::Parquet),

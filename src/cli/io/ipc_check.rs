@@ -26,11 +26,11 @@ pub(super) fn check_schema(schema: &Schema<'_>) -> Result<(), String> {
 }
 
 /// The size of the body that a message claims to have, if it can be that large.
-pub(super) fn body_length(message: &Message<'_>, remaining: Option<u64>) -> Result<usize, String> {
+pub(super) fn body_length(message: &Message<'_>, remaining: u64) -> Result<usize, String> {
     let claimed = message.bodyLength();
     let length = u64::try_from(claimed)
         .map_err(|_| format!("a message claims a body of {claimed} bytes"))?;
-    if let Some(remaining) = remaining.filter(|r| length > *r) {
+    if length > remaining {
         return Err(format!(
             "a message claims a body of {length} bytes where {remaining} are left"
         ));

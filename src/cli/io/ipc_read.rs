@@ -37,8 +37,8 @@ pub(super) enum Framing {
 pub(super) struct IpcReader {
     path: PathBuf,
     source: BufReader<File>,
-    /// Bytes that have not been read yet; unknown for what is not a regular file.
-    remaining: Option<u64>,
+    /// Bytes from here to the end of the file.
+    remaining: u64,
     schema: SchemaRef,
     dictionaries: HashMap<i64, ArrayRef>,
     /// Record batches still to be read, last first; `None` for a stream, which is read in order.
@@ -57,10 +57,13 @@ impl IpcReader {
     pub(super) fn open(path: &Path, framing: Framing) -> Result<Self, InputError> {
         let file = File::open(path).map_err(InputError::read(path))?;
         let about = file.metadata().map_err(InputError::read(path))?;
+        if !about.is_file() {
+            return Err(InputError::unsupported(path, "it is not a regular file"));
+        }
         let mut reader = IpcReader {
             path: path.to_owned(),
             source: BufReader::with_capacity(64 << 10, file),
-            remaining: about.is_file().then_some(about.len()),
+            remaining: about.len(),
             schema: Arc::new(Schema::empty()),
             dictionaries: HashMap::new(),
             blocks: None,
@@ -224,49 +227,33 @@ impl IpcReader {
             .take(length)
             .read_to_end(&mut bytes)
             .map_err(InputError::read(&self.path))?;
-        self.remaining = self.remaining.map(|r| r.saturating_sub(read as u64));
+        self.remaining = self.remaining.saturating_sub(read as u64);
         Ok(bytes)
     }
 
     /// Exactly `length` bytes. Memory is taken only for bytes that exist.
     fn read_bytes(&mut self, length: u64, what: &str) -> Result<Buffer, InputError> {
-        match (self.remaining, usize::try_from(length)) {
-            (Some(remaining), Ok(size)) if length <= remaining => {
-                let mut buffer = MutableBuffer::from_len_zeroed(size);
-                self.source
-                    .read_exact(&mut buffer)
-                    .map_err(InputError::read(&self.path))?;
-                self.remaining = Some(remaining.saturating_sub(length));
-                Ok(buffer.into())
-            }
-            (None, Ok(size)) => {
-                let bytes = self.read_at_most(length)?;
-                if bytes.len() < size {
-                    return Err(self.corrupt(format!(
-                        "it ends within {what}: {} of {length} bytes",
-                        bytes.len()
-                    )));
-                }
-                Ok(bytes.into())
-            }
-            (remaining, _) => {
-                let left = remaining.unwrap_or(u64::MAX);
-                Err(self.corrupt(format!(
-                    "{what} claims {length} bytes where {left} are left"
-                )))
-            }
-        }
+        let size = usize::try_from(length)
+            .ok()
+            .filter(|_| length <= self.remaining);
+        let Some(size) = size else {
+            let left = self.remaining;
+            return Err(self.corrupt(format!(
+                "{what} claims {length} bytes where {left} are left"
+            )));
+        };
+        let mut buffer = MutableBuffer::from_len_zeroed(size);
+        self.source
+            .read_exact(&mut buffer)
+            .map_err(InputError::read(&self.path))?;
+        self.remaining = self.remaining.saturating_sub(length);
+        Ok(buffer.into())
     }
 
     // Files: a footer says where the messages are.
 
     fn read_footer(&mut self) -> Result<(), InputError> {
-        let Some(size) = self.remaining else {
-            return Err(InputError::unsupported(
-                &self.path,
-                "an Arrow file must be a regular file; send an Arrow stream instead",
-            ));
-        };
+        let size = self.remaining;
         let magic = self.read_at_most(MAGIC.len() as u64)?;
         if magic.as_slice() != MAGIC {
             return Err(self.corrupt("it is not an Arrow file: it does not begin with ARROW1"));
@@ -330,7 +317,7 @@ impl IpcReader {
         }
         // Copied so that it begins where the flatbuffer needs it, whatever the prefix.
         let metadata = Buffer::from(prefixed.as_slice().get(skip..).unwrap_or_default());
-        let claimed = body_length(&self.parse(&metadata)?, Some(block.body))
+        let claimed = body_length(&self.parse(&metadata)?, block.body)
             .map_err(|reason| self.corrupt(reason))?;
         let at = block.offset.saturating_add(block.metadata);
         let body = self.read_range(at, claimed as u64, "the body of a block")?;
@@ -347,7 +334,7 @@ impl IpcReader {
         self.source
             .seek(SeekFrom::Start(start))
             .map_err(InputError::read(&self.path))?;
-        self.remaining = Some(size.saturating_sub(start));
+        self.remaining = size.saturating_sub(start);
         self.read_bytes(length, what)
     }
 }

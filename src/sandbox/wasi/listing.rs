@@ -85,7 +85,7 @@ impl Listing {
     /// Steps over the entry that [`Self::peek`] gave.
     fn advance(&mut self) {
         self.held = None;
-        self.next += 1;
+        self.next = self.next.saturating_add(1);
     }
 }
 
@@ -93,7 +93,7 @@ impl Entry {
     /// As preview 1 lays it out; `next` is the cookie of the entry after it.
     fn encode(&self, next: u64) -> Outcome<Vec<u8>> {
         let length = u32::try_from(self.name.len()).map_err(|_| Errno::Nametoolong)?;
-        let mut bytes = Vec::with_capacity(HEADER + self.name.len());
+        let mut bytes = Vec::with_capacity(HEADER.saturating_add(self.name.len()));
         bytes.extend_from_slice(&next.to_le_bytes());
         bytes.extend_from_slice(&self.inode.to_le_bytes());
         bytes.extend_from_slice(&length.to_le_bytes());
@@ -137,16 +137,16 @@ impl WasiContext {
             };
             let bytes = entry.encode(next)?;
             let fits = bytes.len().min(room.len());
-            let target = memory.bytes_mut(room.start..room.start + fits)?;
+            let target = memory.bytes_mut(room.start..room.start.saturating_add(fits))?;
             target.copy_from_slice(bytes.get(..fits).ok_or(Errno::Fault)?);
-            room.start += fits;
+            room.start = room.start.saturating_add(fits);
             if fits == bytes.len() {
                 listing.advance();
             }
         }
         // A buffer that was not filled was the last; keep no host descriptors for it.
         open.listing = room.is_empty().then_some(listing);
-        let used = u32::try_from(room.start - start).map_err(|_| Errno::Fault)?;
+        let used = u32::try_from(room.start.saturating_sub(start)).map_err(|_| Errno::Fault)?;
         memory.write_u32(used_out, used)
     }
 }

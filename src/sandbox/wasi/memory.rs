@@ -110,8 +110,8 @@ impl<'a> GuestMemory<'a> {
 
     /// Pointer and length of an entry of a list of buffers.
     fn entry(&self, list: u32, number: u32) -> Outcome<(u32, u32)> {
-        let at = u64::from(list) + u64::from(number) * VECTOR_BYTES;
-        Ok((self.read_u32(at)?, self.read_u32(at + 4)?))
+        let at = u64::from(list).saturating_add(u64::from(number).saturating_mul(VECTOR_BYTES));
+        Ok((self.read_u32(at)?, self.read_u32(at.saturating_add(4))?))
     }
 
     /// Reads a path. What no host should be asked about is refused here.

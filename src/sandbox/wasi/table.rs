@@ -216,7 +216,7 @@ impl Table {
 
     /// Begins a new entry into the guest.
     pub(super) fn begin_call(&mut self) {
-        self.call += 1;
+        self.call = self.call.saturating_add(1);
     }
 
     /// Closes what was opened in the present entry.

@@ -46,12 +46,12 @@ impl WasiContext {
             };
             while !room.is_empty() && total < MAX_TRANSFER {
                 self.deadline.check()?;
-                let step = chunk(&room, MAX_TRANSFER - total);
+                let step = chunk(&room, MAX_TRANSFER.saturating_sub(total));
                 let size = step.len();
                 match read_some(file, memory.bytes_mut(step)?, offset, total) {
                     Ok(read) => {
-                        total += read;
-                        room.start += read;
+                        total = total.saturating_add(read);
+                        room.start = room.start.saturating_add(read);
                         if read < size {
                             break 'buffers;
                         }
@@ -105,8 +105,8 @@ impl WasiContext {
     ) -> Outcome<usize> {
         let mut total = 0;
         for number in 0..count {
-            let piece = chunk(&memory.vector(list, number)?, MAX_LOG - total);
-            total += piece.len();
+            let piece = chunk(&memory.vector(list, number)?, MAX_LOG.saturating_sub(total));
+            total = total.saturating_add(piece.len());
             if !piece.is_empty() {
                 (self.log)(stream, memory.bytes(piece)?);
             }
@@ -130,7 +130,7 @@ impl WasiContext {
             while !rest.is_empty() && total < MAX_TRANSFER {
                 self.deadline.check()?;
                 let budget = usize::try_from(self.budget).unwrap_or(usize::MAX);
-                let step = chunk(&rest, budget.min(MAX_TRANSFER - total));
+                let step = chunk(&rest, budget.min(MAX_TRANSFER.saturating_sub(total)));
                 let result = if step.is_empty() {
                     Err(Fail::from(Errno::Dquot))
                 } else {
@@ -138,8 +138,8 @@ impl WasiContext {
                 };
                 match result {
                     Ok(written) => {
-                        total += written;
-                        rest.start += written;
+                        total = total.saturating_add(written);
+                        rest.start = rest.start.saturating_add(written);
                         self.budget = self.budget.saturating_sub(written as u64);
                     }
                     Err(_) if total > 0 => return Ok(total),
@@ -153,7 +153,10 @@ impl WasiContext {
 
 /// The first bytes of a range, at most [`CHUNK`] and `limit` of them.
 fn chunk(range: &Range<usize>, limit: usize) -> Range<usize> {
-    range.start..range.start + range.len().min(CHUNK).min(limit)
+    range.start
+        ..range
+            .start
+            .saturating_add(range.len().min(CHUNK).min(limit))
 }
 
 /// One read, at the cursor or `done` bytes behind `offset`.
