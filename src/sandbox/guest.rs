@@ -254,9 +254,7 @@ fn arm(store: &mut Store<SlotState>, limit: Duration) -> Instant {
             .min(u64::MAX >> 1),
     );
     let now = Instant::now();
-    store
-        .data_mut()
-        .begin_entry(now.checked_add(limit).unwrap_or(now));
+    store.data_mut().begin_entry(now.checked_add(limit));
     now
 }
 
