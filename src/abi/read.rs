@@ -10,9 +10,10 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayData, ArrayDataBuilder, ArrayRef, PrimitiveArray, downcast_primitive, make_array,
+    ArrayData, ArrayDataBuilder, ArrayRef, PrimitiveArray, StringArray, downcast_primitive,
+    make_array,
 };
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, i256};
 
 use super::frame::{ARRAY_BYTES, bytes_at, read_i64, read_u32};
@@ -84,6 +85,9 @@ impl<'m> Reader<'m> {
         {
             return self.primitive(layout, &raw, rows, width, mask);
         }
+        if layout.data_type == DataType::Utf8 {
+            return self.text(layout, &raw, rows, mask);
+        }
         let data = self.array(layout, &raw, 0, rows)?;
         if !layout.nullable {
             check_nulls(layout, logical_nulls(layout, &data).as_ref(), mask)?;
@@ -132,6 +136,35 @@ impl<'m> Reader<'m> {
             layout.data_type => (array),
             _ => Err(self.invalid(layout, "it is not primitive".to_owned()).into())
         }
+    }
+
+    /// Reads a text result straight into its array.
+    fn text(
+        &mut self,
+        layout: &Layout,
+        raw: &Raw,
+        rows: usize,
+        mask: Option<&NullBuffer>,
+    ) -> Result<ArrayRef, Fault> {
+        let nulls = self.validity(layout, raw, raw.offset, 0, rows)?;
+        if !layout.nullable {
+            check_nulls(layout, nulls.as_ref(), mask)?;
+        }
+        let nulls = NullBuffer::union(nulls.as_ref(), mask);
+        let (offsets, from, to) = self.offsets(layout, raw, raw.offset, rows, Width::Four)?;
+        let pointer = self.pointer(layout, raw, 2)?;
+        let bytes = self.window(layout, "the bytes", pointer, from, to)?;
+        let offsets = ScalarBuffer::<i32>::new(offsets, 0, rows.saturating_add(1));
+        // `OffsetBuffer` panics on what is checked here; it begins with 0 because it was rebased.
+        let pairs = offsets.iter().zip(offsets.iter().skip(1));
+        if !pairs.fold(true, |increasing, (a, b)| increasing & (a <= b)) {
+            let reason = "an offset is smaller than the one before".to_owned();
+            return Err(self.invalid(layout, reason).into());
+        }
+        let array = StringArray::try_new(OffsetBuffer::new(offsets), bytes, nulls);
+        Ok(Arc::new(
+            array.map_err(|e| self.invalid(layout, e.to_string()))?,
+        ))
     }
 
     fn raw(&self, layout: &Layout, pointer: u32) -> Result<Raw, Violation> {

@@ -6,7 +6,7 @@
 
 use arrow::array::{Array, ArrayData, ArrayRef, AsArray, downcast_primitive};
 use arrow::buffer::{Buffer, NullBuffer};
-use arrow::datatypes::ArrowNativeType;
+use arrow::datatypes::{ArrowNativeType, DataType};
 use arrow::util::bit_chunk_iterator::BitChunks;
 
 use super::frame::{ARRAY_BYTES, BUFFER_ALIGN, STRUCT_ALIGN};
@@ -19,11 +19,16 @@ pub(crate) type WriteError = String;
 /// [`dictionary_values`] finds them.
 pub(crate) type Dictionaries<'a> = std::slice::Iter<'a, u32>;
 
-/// An array to be written. Most columns are primitive, and their buffers are at hand without the
-/// detour over `ArrayData`, which costs as much as a short call.
+/// An array to be written. Most columns are primitive or text, and their buffers are at hand without
+/// the detour over `ArrayData`, which costs as much as a short call.
 pub(crate) enum Source {
     Primitive {
         values: Buffer,
+        nulls: Option<NullBuffer>,
+    },
+    Text {
+        offsets: Buffer,
+        bytes: Buffer,
         nulls: Option<NullBuffer>,
     },
     Data(ArrayData),
@@ -42,14 +47,22 @@ impl Source {
         }
         downcast_primitive! {
             array.data_type() => (primitive),
+            DataType::Utf8 => {
+                let array = array.as_string::<i32>();
+                Source::Text {
+                    offsets: array.offsets().inner().inner().clone(),
+                    bytes: array.values().clone(),
+                    nulls: array.nulls().cloned(),
+                }
+            }
             _ => Source::Data(array.to_data())
         }
     }
 
-    /// The array, where it is not primitive.
+    /// The array, where it is of another kind.
     pub(crate) fn data(&self) -> Option<&ArrayData> {
         match self {
-            Source::Primitive { .. } => None,
+            Source::Primitive { .. } | Source::Text { .. } => None,
             Source::Data(data) => Some(data),
         }
     }
@@ -166,19 +179,12 @@ impl<'m> Writer<'m> {
         len: usize,
         dictionaries: &mut Dictionaries<'_>,
     ) -> Result<u32, WriteError> {
-        let (Source::Primitive { values, nulls }, Kind::Fixed { width, .. }) =
-            (source, layout.kind)
-        else {
-            return self.array(
-                layout,
-                source.data().ok_or_else(short)?,
-                start,
-                len,
-                dictionaries,
-            );
+        let nulls = match source {
+            Source::Primitive { nulls, .. } | Source::Text { nulls, .. } => nulls,
+            Source::Data(data) => return self.array(layout, data, start, len, dictionaries),
         };
         let (array, address) = self.structure(ARRAY_BYTES)?;
-        let (buffers, buffers_at) = self.structure(8)?;
+        let (buffers, buffers_at) = self.structure(12)?;
         let nulls = nulls
             .as_ref()
             .map(|nulls| nulls.slice(start, len))
@@ -188,10 +194,21 @@ impl<'m> Writer<'m> {
             self.put_u32(buffers, 0, at);
             self.put_u64(array, 8, nulls.null_count() as u64);
         }
-        let at = self.copy(range(values, start, len, width)?)?;
-        self.put_u32(buffers, 4, at);
+        match (source, layout.kind) {
+            (Source::Primitive { values, .. }, Kind::Fixed { width, .. }) => {
+                let at = self.copy(range(values, start, len, width)?)?;
+                self.put_u32(buffers, 4, at);
+            }
+            (Source::Text { offsets, bytes, .. }, Kind::Bytes { offsets: width }) => {
+                let (at, from, to) = self.offsets(offsets, start, len, width)?;
+                self.put_u32(buffers, 4, at);
+                let at = self.copy(bytes.get(from..to).ok_or_else(short)?)?;
+                self.put_u32(buffers, 8, at);
+            }
+            _ => return Err("a column is not of the type that was bound".to_owned()),
+        }
         self.put_u64(array, 0, len as u64);
-        self.put_u64(array, 24, 2);
+        self.put_u64(array, 24, layout.buffers() as u64);
         self.put_u32(array, 40, buffers_at);
         Ok(address)
     }
@@ -253,7 +270,7 @@ impl<'m> Writer<'m> {
                 self.put_u32(array, 48, values);
             }
             Kind::Bytes { offsets } => {
-                let (at, from, to) = self.offsets(data, first, len, offsets)?;
+                let (at, from, to) = self.offsets(buffer(data, 0)?, first, len, offsets)?;
                 self.put_u32(buffers, 4, at);
                 let bytes = buffer(data, 1)?.get(from..to).ok_or_else(short)?;
                 let at = self.copy(bytes)?;
@@ -273,7 +290,7 @@ impl<'m> Writer<'m> {
                 self.put_u32(piece, 0, validity);
             }
             Kind::List { offsets } => {
-                let (at, from, to) = self.offsets(data, first, len, offsets)?;
+                let (at, from, to) = self.offsets(buffer(data, 0)?, first, len, offsets)?;
                 self.put_u32(buffers, 4, at);
                 child_windows.push((from, to.saturating_sub(from)));
             }
@@ -355,14 +372,13 @@ impl<'m> Writer<'m> {
     /// Writes `len + 1` offsets, rebased to begin with 0; gives their address and the range of the values.
     fn offsets(
         &mut self,
-        data: &ArrayData,
+        source: &Buffer,
         first: usize,
         len: usize,
         width: Width,
     ) -> Result<(u32, usize, usize), WriteError> {
         let piece = self.buffer(len.saturating_add(1).saturating_mul(width.bytes()))?;
         let count = len.saturating_add(1);
-        let source = buffer(data, 0)?;
         // An empty array may have no offsets at all.
         if len == 0 || source.is_empty() {
             if let Some(place) = self.bytes(piece) {
@@ -473,7 +489,7 @@ impl<'m> Writer<'m> {
         let offsets = elements(data, 1, first, len, 4)?;
         let at = self.copy(ids)?;
         self.put_u32(buffers, 0, at);
-        let arrow::datatypes::DataType::Union(fields, _) = &layout.data_type else {
+        let DataType::Union(fields, _) = &layout.data_type else {
             return Err(short());
         };
         let mut child_of = [None; 256];
