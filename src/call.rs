@@ -34,7 +34,11 @@ impl Argument {
 
     /// A value that is the same for all rows: an array of one row.
     pub fn constant(value: ArrayRef) -> Self {
-        let field = Field::new("constant", value.data_type().clone(), value.is_null(0));
+        let field = Field::new(
+            "constant",
+            value.data_type().clone(),
+            value.logical_null_count() > 0,
+        );
         Argument {
             field: Arc::new(field),
             constant: Some(value),

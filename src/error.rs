@@ -555,6 +555,16 @@ pub enum Violation {
         /// What is wrong.
         reason: String,
     },
+    /// A value that means nothing in its type: too many digits, a time outside the day.
+    #[error("the result {path} is not valid {data_type}: {reason}")]
+    Value {
+        /// Which part of the result type.
+        path: String,
+        /// Its type.
+        data_type: DataType,
+        /// What is wrong.
+        reason: String,
+    },
     /// A null where the type has none.
     #[error("the result {path} is declared without nulls and has {nulls}")]
     Nulls {

@@ -23,7 +23,7 @@ mod write;
 
 pub(crate) use arena::{Arena, Written};
 pub(crate) use layout::Layout;
-pub(crate) use read::{Reader, RowErrors};
+pub(crate) use read::{Reader, RowErrors, holds_wild_values};
 pub(crate) use recycle::Shelf;
 pub(crate) use schema::{read_schema, write_schemas};
 pub(crate) use write::{Source, dictionary_values};

@@ -18,10 +18,11 @@ use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::datatypes::DataType;
 
 use super::frame::{ARRAY_BYTES, bytes_at, read_i64, read_u32};
-use super::layout::{Domain, Kind, Layout, Width};
+use super::layout::{Kind, Layout, Width};
 use super::recycle::Shelf;
 use crate::error::{Fault, Violation};
 
+pub(crate) use flat::holds_wild_values;
 pub(crate) use row_errors::RowErrors;
 
 /// Byte buffers that a view array may have.
@@ -34,6 +35,8 @@ pub(crate) struct Reader<'m> {
     limit: u64,
     /// Bytes that may still be copied.
     budget: u64,
+    /// Whether values outside their type's domain are let through.
+    pardons_values: bool,
 }
 
 /// An `ArrowArray` of the guest, checked as far as the struct itself goes.
@@ -55,7 +58,14 @@ impl<'m> Reader<'m> {
             shelf,
             limit,
             budget: limit,
+            pardons_values: false,
         }
+    }
+
+    /// Lets values through that lie outside their type's domain: for a guest that was given such.
+    pub(crate) fn pardoning_values(mut self) -> Self {
+        self.pardons_values = true;
+        self
     }
 
     /// Bytes copied so far.
@@ -80,13 +90,10 @@ impl<'m> Reader<'m> {
             }
             .into());
         }
-        if let Kind::Fixed {
-            width,
-            domain: Domain::All,
-        } = layout.kind
+        if let Kind::Fixed { width, domain } = layout.kind
             && layout.data_type.is_primitive()
         {
-            return self.primitive(layout, &raw, rows, width, mask);
+            return self.primitive(layout, &raw, rows, width, domain, mask);
         }
         if layout.data_type == DataType::Utf8 {
             return self.text(layout, &raw, rows, mask);
@@ -633,14 +640,13 @@ fn build(layout: &Layout, builder: ArrayDataBuilder) -> Result<ArrayData, Fault>
     })
 }
 
-/// Nulls of an array, those of dictionary values and runs included.
+/// Nulls of an array, those of dictionary values and runs included. A union has none of its own: its
+/// children's are declared by the children.
 fn logical_nulls(layout: &Layout, data: &ArrayData) -> Option<NullBuffer> {
     match layout.kind {
-        Kind::Dictionary { .. }
-        | Kind::RunEnds { .. }
-        | Kind::SparseUnion
-        | Kind::DenseUnion
-        | Kind::Null => make_array(data.clone()).logical_nulls(),
+        Kind::Dictionary { .. } | Kind::RunEnds { .. } | Kind::Null => {
+            make_array(data.clone()).logical_nulls()
+        }
         _ => data.nulls().cloned(),
     }
 }

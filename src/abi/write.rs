@@ -61,6 +61,20 @@ impl Source {
         }
     }
 
+    /// The array, whatever its kind.
+    pub(crate) fn to_data(&self, layout: &Layout) -> Option<ArrayData> {
+        let (Source::Primitive { values, nulls }, Kind::Fixed { width, .. }) = (self, layout.kind)
+        else {
+            return self.data().cloned();
+        };
+        ArrayData::builder(layout.data_type.clone())
+            .len(values.len().checked_div(width)?)
+            .add_buffer(values.clone())
+            .nulls(nulls.clone())
+            .build()
+            .ok()
+    }
+
     /// The array, where it is of another kind.
     pub(crate) fn data(&self) -> Option<&ArrayData> {
         match self {

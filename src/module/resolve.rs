@@ -47,7 +47,7 @@ impl Module {
             found: describe(arguments),
             reason,
         };
-        let mut fits: Vec<(u32, Resolved)> = overloads
+        let mut fits: Vec<(Cost, Resolved)> = overloads
             .iter()
             .filter_map(|f| {
                 fit(f, arguments).map(|(cost, types)| {
@@ -105,28 +105,32 @@ fn describe(arguments: &[ArgumentType]) -> String {
     types.join(", ")
 }
 
-/// The cost of calling `function` with `arguments`: how far they are cast.
-fn fit(function: &Function, arguments: &[ArgumentType]) -> Option<(u32, Vec<Option<DataType>>)> {
+/// How far columns are cast, then how far literals are read from their looks.
+type Cost = (u32, u32);
+
+/// The cost of calling `function` with `arguments`: how far columns are cast, and after that how far
+/// from their looks literals are read.
+fn fit(function: &Function, arguments: &[ArgumentType]) -> Option<(Cost, Vec<Option<DataType>>)> {
     if function.parameters.len() != arguments.len() {
         return None;
     }
-    let mut cost = 0_u32;
+    let mut cost: Cost = (0, 0);
     let mut types = Vec::with_capacity(arguments.len());
     for (parameter, argument) in function.parameters.iter().zip(arguments) {
         let (step, to) = match (&parameter.accepts, argument) {
-            (ParameterType::Any, ArgumentType::Typed(t)) => (0, Some(t.clone())),
-            (ParameterType::Any, ArgumentType::Literal(_)) => (0, None),
+            (ParameterType::Any, ArgumentType::Typed(t)) => ((0, 0), Some(t.clone())),
+            (ParameterType::Any, ArgumentType::Literal(_)) => ((0, 0), None),
             (ParameterType::Exact(field), ArgumentType::Typed(t)) => (
-                lossless_cost(t, field.data_type())?,
+                (lossless_cost(t, field.data_type())?, 0),
                 Some(field.data_type().clone()),
             ),
             // Among the types that a literal can be read as, the one that says most is meant.
             (ParameterType::Exact(field), ArgumentType::Literal(text)) => (
-                literal_cost(text, field.data_type())?,
+                (0, literal_cost(text, field.data_type())?),
                 Some(field.data_type().clone()),
             ),
         };
-        cost = cost.saturating_add(step);
+        cost = (cost.0.saturating_add(step.0), cost.1.saturating_add(step.1));
         types.push(to);
     }
     Some((cost, types))

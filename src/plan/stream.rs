@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::common::{DataFusionError, Result, exec_datafusion_err};
+use datafusion::common::{Result, exec_datafusion_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{
@@ -260,7 +260,7 @@ fn rebatch(
             } else {
                 state.rebatcher.next_full()
             };
-            if let Some(batch) = ready.map_err(DataFusionError::from)? {
+            if let Some(batch) = ready {
                 return Ok(Some((batch, state)));
             }
             if state.ended {

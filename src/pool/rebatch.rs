@@ -6,7 +6,6 @@ use std::num::NonZeroUsize;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
-use arrow::error::ArrowError;
 
 /// Cuts and joins record batches to exactly `rows` rows each; only the last may be shorter.
 ///
@@ -21,10 +20,10 @@ use arrow::error::ArrowError;
 /// let batch = RecordBatch::try_from_iter([("x", column)])?;
 /// let mut rebatcher = Rebatcher::new(batch.schema(), NonZeroUsize::new(2).unwrap());
 /// rebatcher.push(batch);
-/// assert_eq!(rebatcher.next_full()?.map(|b| b.num_rows()), Some(2));
-/// assert_eq!(rebatcher.next_full()?.map(|b| b.num_rows()), Some(2));
-/// assert!(rebatcher.next_full()?.is_none());
-/// assert_eq!(rebatcher.next_any()?.map(|b| b.num_rows()), Some(1));
+/// assert_eq!(rebatcher.next_full().map(|b| b.num_rows()), Some(2));
+/// assert_eq!(rebatcher.next_full().map(|b| b.num_rows()), Some(2));
+/// assert!(rebatcher.next_full().is_none());
+/// assert_eq!(rebatcher.next_any().map(|b| b.num_rows()), Some(1));
 /// # Ok::<(), arrow::error::ArrowError>(())
 /// ```
 #[derive(Debug)]
@@ -54,26 +53,20 @@ impl Rebatcher {
         }
     }
 
-    /// The next full batch, if there are rows enough.
-    ///
-    /// # Errors
-    /// When small batches cannot be joined, for example because dictionaries together have more values
-    /// than their keys can tell apart.
-    pub fn next_full(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+    /// The next full batch, if there are rows enough. It is shorter where small batches cannot be joined,
+    /// for example because dictionaries together have more values than their keys can tell apart.
+    pub fn next_full(&mut self) -> Option<RecordBatch> {
         if self.waiting_rows < self.rows {
-            Ok(None)
+            None
         } else {
             self.take(self.rows)
         }
     }
 
     /// The next batch, full or not; `None` when nothing is left. For the end of the input.
-    ///
-    /// # Errors
-    /// As [`Rebatcher::next_full`].
-    pub fn next_any(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+    pub fn next_any(&mut self) -> Option<RecordBatch> {
         match self.waiting_rows {
-            0 => Ok(None),
+            0 => None,
             n => self.take(n.min(self.rows)),
         }
     }
@@ -84,7 +77,7 @@ impl Rebatcher {
         self.waiting_rows = 0;
     }
 
-    fn take(&mut self, rows: usize) -> Result<Option<RecordBatch>, ArrowError> {
+    fn take(&mut self, rows: usize) -> Option<RecordBatch> {
         let mut parts = Vec::new();
         let mut missing = rows;
         while missing > 0 {
@@ -102,9 +95,20 @@ impl Rebatcher {
             }
         }
         self.waiting_rows = self.waiting_rows.saturating_sub(rows);
-        match parts.len() {
-            1 => Ok(parts.pop()),
-            _ => concat_batches(&self.schema, &parts).map(Some),
+        if parts.len() == 1 {
+            return parts.pop();
+        }
+        match concat_batches(&self.schema, &parts) {
+            Ok(batch) => Some(batch),
+            Err(error) => {
+                tracing::debug!(%error, "small batches cannot be joined; they go on as they are");
+                let rest = parts.split_off(1);
+                for batch in rest.into_iter().rev() {
+                    self.waiting_rows = self.waiting_rows.saturating_add(batch.num_rows());
+                    self.waiting.push_front(batch);
+                }
+                parts.pop()
+            }
         }
     }
 }

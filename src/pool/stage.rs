@@ -232,14 +232,14 @@ where
 
     fn next_input(&mut self) -> Result<Option<RecordBatch>, Error> {
         loop {
-            if let Some(batch) = self.rebatcher.next_full().map_err(Error::Input)? {
+            if let Some(batch) = self.rebatcher.next_full() {
                 return Ok(Some(batch));
             }
             match self.batches.as_mut().and_then(Iterator::next) {
                 Some(batch) => self.rebatcher.push(batch.map_err(Error::Input)?),
                 None => {
                     self.batches = None;
-                    return self.rebatcher.next_any().map_err(Error::Input);
+                    return Ok(self.rebatcher.next_any());
                 }
             }
         }

@@ -181,6 +181,34 @@ fn c8_the_guest_sees_exactly_the_batch_size() {
 }
 
 #[test]
+fn batches_that_cannot_be_joined_go_on_as_they_are() {
+    let module = module("identity");
+    let t = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+    let call = bind(&module, "identity", &[Field::new("x", t, true)]);
+    let part = |n: i32| {
+        let words = StringArray::from_iter_values((0..100).map(|i| format!("{n}/{i}")));
+        let keys = Int8Array::from_iter_values(0..100);
+        batch(vec![(
+            "x",
+            Arc::new(DictionaryArray::new(keys, Arc::new(words))),
+        )])
+    };
+    let schema = part(0).schema();
+    let stage = Stage::new(&schema)
+        .call(&pool(&module), &call, &["x"], "y")
+        .expect("a stage");
+    let out: Vec<RecordBatch> = stage
+        .run((0..3).map(|n| Ok(part(n))))
+        .map(|b| b.expect("rows"))
+        .collect();
+    assert_eq!(
+        out.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(),
+        [100, 100, 100]
+    );
+    assert!(out.iter().all(|b| b.column(0) == b.column(1)));
+}
+
+#[test]
 fn c9_untyped_nulls_pass_through() {
     let module = module("identity");
     let call = bind(
@@ -525,13 +553,23 @@ fn c25_decimals_are_exact_to_their_last_digit() {
         &through(&pool(&module), &call, &column).expect("rows"),
         &column
     );
-    let over: ArrayRef = Arc::new(Decimal128Array::from(vec![most + 1]).with_data_type(t));
-    assert!(
-        through(&pool(&module), &call, &over)
-            .expect_err("39 digits")
-            .to_string()
-            .contains("38 digits")
-    );
+    // What comes in wrong goes out unchanged; a guest that overflows is found out.
+    let over: ArrayRef = Arc::new(Decimal128Array::from(vec![most + 1]).with_data_type(t.clone()));
+    let out = through(&pool(&module), &call, &over).expect("rows");
+    assert_eq!(&out, &over);
+    let mut overflows = record("overflows");
+    overflows["args"] = json!([{ "name": "x", "format": "d:38,10" }]);
+    overflows["result"] = json!({ "format": "d:38,10" });
+    let body = r#"(func (export "overflows") (param $frame i32) (result i32)
+      (local $array i32)
+      (local.set $array (i32.load (i32.load offset=28 (local.get $frame))))
+      (i64.store offset=8 (i32.load offset=4 (i32.load offset=40 (local.get $array))) (i64.const 9223372036854775807))
+      (memory.copy (i32.load offset=32 (local.get $frame)) (local.get $array) (i32.const 64))
+      (i32.const 0))"#;
+    let guest = load("overflows", &wat(&[overflows], body));
+    let call = bind(&guest, "overflows", &[Field::new("x", t, true)]);
+    let error = through(&pool(&guest), &call, &column).expect_err("39 digits");
+    assert!(error.to_string().contains("38 digits"), "{error}");
 }
 
 #[test]
@@ -961,6 +999,22 @@ fn overloads_are_resolved_with_the_fewest_casts() {
         types(resolve("upper", &[DataType::Utf8View])),
         vec![DataType::Utf8]
     );
+    let literal = |t: DataType| {
+        let arguments = [
+            ArgumentType::Typed(t),
+            ArgumentType::Literal("7".to_owned()),
+        ];
+        module.resolve("add", &arguments).expect("resolves").types[0]
+            .clone()
+            .expect("a type")
+    };
+    assert_eq!(
+        literal(DataType::Int16),
+        DataType::Int32,
+        "columns decide before literals"
+    );
+    assert_eq!(literal(DataType::Int64), DataType::Int64);
+    assert_eq!(literal(DataType::Float64), DataType::Float64);
     assert!(
         resolve("gcd", &[DataType::Utf8, DataType::Int32])
             .expect_err("text")

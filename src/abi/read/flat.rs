@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayData, ArrayRef, PrimitiveArray, StringArray, downcast_primitive};
+use arrow::array::{Array, ArrayData, ArrayRef, PrimitiveArray, StringArray, downcast_primitive};
 use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::{DataType, i256};
+use arrow::datatypes::{ArrowNativeType, DataType, i256};
 
-use super::super::layout::{Domain, Layout, Width};
+use super::super::layout::{Domain, Kind, Layout, Width};
 use super::{Raw, Reader, check_nulls};
 use crate::error::{Fault, Violation};
 
@@ -18,6 +18,7 @@ impl Reader<'_> {
         raw: &Raw,
         rows: usize,
         width: usize,
+        domain: Domain,
         mask: Option<&NullBuffer>,
     ) -> Result<ArrayRef, Fault> {
         let nulls = self.validity(layout, raw, raw.offset, 0, rows)?;
@@ -38,13 +39,18 @@ impl Reader<'_> {
                 let array =
                     PrimitiveArray::<$type>::try_new(ScalarBuffer::new(values, 0, rows), nulls);
                 let array = array.map_err(|e| self.invalid(layout, e.to_string()))?;
-                Ok(Arc::new(array.with_data_type(layout.data_type.clone())))
+                Arc::new(array.with_data_type(layout.data_type.clone()))
             }};
         }
-        downcast_primitive! {
+        let array: ArrayRef = downcast_primitive! {
             layout.data_type => (array),
-            _ => Err(self.invalid(layout, "it is not primitive".to_owned()).into())
+            _ => return Err(self.invalid(layout, "it is not primitive".to_owned()).into())
+        };
+        // Values that the host makes null anyway may be anything.
+        if domain != Domain::All {
+            self.domain(layout, domain, &array.to_data())?;
         }
+        Ok(array)
     }
 
     /// Reads a text result straight into its array.
@@ -76,109 +82,74 @@ impl Reader<'_> {
         ))
     }
 
-    /// Checks values that mean nothing in their type, where they are not null.
+    /// Refuses values that mean nothing in their type, where they are not null.
     pub(super) fn domain(
         &self,
         layout: &Layout,
         domain: Domain,
         data: &ArrayData,
     ) -> Result<(), Violation> {
-        let Some(values) = data.buffers().first() else {
+        if self.pardons_values || !is_wild(domain, data) {
             return Ok(());
-        };
-        let (wrong, what) = match (domain, &layout.data_type) {
-            (Domain::All, _) => return Ok(()),
-            (Domain::Digits(p), DataType::Decimal32(..)) => {
-                let most = 10_i32
-                    .checked_pow(u32::from(p))
-                    .unwrap_or(i32::MAX)
-                    .unsigned_abs();
-                (
-                    any_valid(
-                        data,
-                        values
-                            .typed_data::<i32>()
-                            .iter()
-                            .map(|v| v.unsigned_abs() >= most),
-                    ),
-                    format!("a value has more than {p} digits"),
-                )
-            }
-            (Domain::Digits(p), DataType::Decimal64(..)) => {
-                let most = 10_u64.checked_pow(u32::from(p)).unwrap_or(u64::MAX);
-                (
-                    any_valid(
-                        data,
-                        values
-                            .typed_data::<i64>()
-                            .iter()
-                            .map(|v| v.unsigned_abs() >= most),
-                    ),
-                    format!("a value has more than {p} digits"),
-                )
-            }
-            (Domain::Digits(p), DataType::Decimal128(..)) => {
-                let most = 10_u128.checked_pow(u32::from(p)).unwrap_or(u128::MAX);
-                (
-                    any_valid(
-                        data,
-                        values
-                            .typed_data::<i128>()
-                            .iter()
-                            .map(|v| v.unsigned_abs() >= most),
-                    ),
-                    format!("a value has more than {p} digits"),
-                )
-            }
-            (Domain::Digits(p), _) => {
-                let most = i256::from_i128(10)
-                    .checked_pow(u32::from(p))
-                    .unwrap_or(i256::MAX);
-                let least = most.wrapping_neg();
-                (
-                    any_valid(
-                        data,
-                        values
-                            .typed_data::<i256>()
-                            .iter()
-                            .map(|v| *v >= most || *v <= least),
-                    ),
-                    format!("a value has more than {p} digits"),
-                )
-            }
-            (Domain::Below(units), DataType::Time32(_)) => (
-                any_valid(
-                    data,
-                    values
-                        .typed_data::<i32>()
-                        .iter()
-                        .map(|v| *v < 0 || i64::from(*v) >= units),
-                ),
-                "a time lies outside the day".to_owned(),
-            ),
-            (Domain::Below(units), _) => (
-                any_valid(
-                    data,
-                    values
-                        .typed_data::<i64>()
-                        .iter()
-                        .map(|v| *v < 0 || *v >= units),
-                ),
-                "a time lies outside the day".to_owned(),
-            ),
-        };
-        if wrong {
-            Err(self.invalid(layout, what))
-        } else {
-            Ok(())
         }
+        let reason = match domain {
+            Domain::Digits(p) => format!("a value has more than {p} digits"),
+            _ => "a time lies outside the day".to_owned(),
+        };
+        Err(Violation::Value {
+            path: layout.path.to_string(),
+            data_type: layout.data_type.clone(),
+            reason,
+        })
     }
 }
 
-/// Whether any is true that is not null.
-fn any_valid(data: &ArrayData, mut values: impl Iterator<Item = bool>) -> bool {
+/// Whether an array holds, anywhere, a value of this type that means nothing in it.
+pub(crate) fn holds_wild_values(layout: &Layout, data: &ArrayData, of: &DataType) -> bool {
+    match layout.kind {
+        Kind::Fixed { domain, .. } => layout.data_type == *of && is_wild(domain, data),
+        _ => layout
+            .children
+            .iter()
+            .zip(data.child_data())
+            .any(|(layout, data)| holds_wild_values(layout, data, of)),
+    }
+}
+
+/// Whether a value that is not null lies outside its type's domain.
+fn is_wild(domain: Domain, data: &ArrayData) -> bool {
+    match (domain, data.data_type()) {
+        (Domain::All, _) => false,
+        (Domain::Digits(p), DataType::Decimal32(..)) => {
+            let most = 10_u32.checked_pow(u32::from(p)).unwrap_or(u32::MAX);
+            any_valid(data, |v: &i32| v.unsigned_abs() >= most)
+        }
+        (Domain::Digits(p), DataType::Decimal64(..)) => {
+            let most = 10_u64.checked_pow(u32::from(p)).unwrap_or(u64::MAX);
+            any_valid(data, |v: &i64| v.unsigned_abs() >= most)
+        }
+        (Domain::Digits(p), DataType::Decimal128(..)) => {
+            let most = 10_u128.checked_pow(u32::from(p)).unwrap_or(u128::MAX);
+            any_valid(data, |v: &i128| v.unsigned_abs() >= most)
+        }
+        (Domain::Digits(p), _) => {
+            let most = i256::from_i128(10)
+                .checked_pow(u32::from(p))
+                .unwrap_or(i256::MAX);
+            any_valid(data, |v: &i256| *v >= most || *v <= most.wrapping_neg())
+        }
+        (Domain::Below(units), DataType::Time32(_)) => {
+            any_valid(data, |v: &i32| *v < 0 || i64::from(*v) >= units)
+        }
+        (Domain::Below(units), _) => any_valid(data, |v: &i64| *v < 0 || *v >= units),
+    }
+}
+
+/// Whether a value that is not null is as asked.
+fn any_valid<T: ArrowNativeType>(data: &ArrayData, is: impl Fn(&T) -> bool) -> bool {
+    let values = data.buffer::<T>(0).iter().take(data.len());
     match data.nulls() {
-        None => values.any(|b| b),
-        Some(nulls) => values.zip(nulls.iter()).any(|(b, valid)| b && valid),
+        None => values.into_iter().any(is),
+        Some(nulls) => values.zip(nulls.iter()).any(|(v, valid)| valid && is(v)),
     }
 }

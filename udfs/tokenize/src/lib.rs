@@ -94,7 +94,9 @@ impl Tokenizer {
     pub fn decode(&self, tokens: ListRef<'_, i32>) -> Result<String, String> {
         let mut text = String::new();
         for token in tokens.iter() {
-            let piece = usize::try_from(token).ok().and_then(|token| self.pieces.get(token));
+            let piece = usize::try_from(token)
+                .ok()
+                .and_then(|token| self.pieces.get(token));
             let Some(piece) = piece else {
                 return Err(format!("there is no piece {token} in the vocabulary"));
             };
