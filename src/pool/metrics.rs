@@ -48,21 +48,20 @@ pub struct PoolMetrics {
 
 impl fmt::Display for PoolMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         writeln!(
             f,
-            "pool {} of {}: {} slots, {} starts, {} inits, {} restarts",
+            "pool {} of {}: {} slot(s), {} starts, {} inits, {} restarts",
             self.pool, self.module, self.slots, self.starts, self.inits, self.restarts
         )?;
         writeln!(
             f,
-            "  {} calls, {} rows, {} splits, {:.1} MiB in, {:.1} MiB out, peak memory of a slot {:.1} MiB",
+            "  {} calls, {} rows, {} splits, {} in, {} out, peak memory of a slot {}",
             self.calls,
             self.rows,
             self.splits,
-            mib(self.bytes_in),
-            mib(self.bytes_out),
-            mib(self.peak_memory_bytes)
+            Size(self.bytes_in),
+            Size(self.bytes_out),
+            Size(self.peak_memory_bytes)
         )?;
         write!(
             f,
@@ -73,6 +72,21 @@ impl fmt::Display for PoolMetrics {
             self.guest_seconds,
             self.copy_out_seconds
         )
+    }
+}
+
+/// A number of bytes for people.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.0 as f64;
+        match self.0 {
+            0..1_024 => write!(f, "{} B", self.0),
+            1_024..1_048_576 => write!(f, "{:.1} KiB", bytes / 1_024.0),
+            1_048_576..1_073_741_824 => write!(f, "{:.1} MiB", bytes / 1_048_576.0),
+            _ => write!(f, "{:.1} GiB", bytes / 1_073_741_824.0),
+        }
     }
 }
 
