@@ -288,6 +288,18 @@ pub enum StartError {
         /// Which folder and why.
         reason: String,
     },
+    /// More slots than a pool may have.
+    #[error(
+        "the pool {pool} cannot have {asked} slots, at most {most}; a slot for each CPU is usually best"
+    )]
+    TooManySlots {
+        /// The pool.
+        pool: String,
+        /// How many were asked for.
+        asked: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// The system gave no threads.
     #[error("the pool {pool} cannot start its threads: {reason}")]
     Threads {
@@ -302,7 +314,9 @@ impl StartError {
     /// What kind of thing went wrong.
     pub fn class(&self) -> ErrorClass {
         match self {
-            StartError::UnknownState { .. } | StartError::InitArgs { .. } => ErrorClass::Usage,
+            StartError::UnknownState { .. }
+            | StartError::InitArgs { .. }
+            | StartError::TooManySlots { .. } => ErrorClass::Usage,
             StartError::Grant { .. } => ErrorClass::Io,
             StartError::Slot { fault, .. } => fault.class(),
             StartError::Init { .. } | StartError::Threads { .. } => ErrorClass::Failed,

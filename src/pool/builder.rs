@@ -12,6 +12,9 @@ use crate::error::StartError;
 use crate::module::{Digest, Module, State, StateKind, check_init_args};
 use crate::sandbox::{LogSink, Policy, tracing_sink};
 
+/// Slots that a pool may have: each is a thread, and 4 GiB of addresses for its memory.
+const MAX_SLOTS: usize = 1_024;
+
 /// How a pool is made.
 #[derive(Clone)]
 pub struct PoolBuilder {
@@ -106,6 +109,13 @@ impl PoolBuilder {
                 state.name
             ));
             slots = 1;
+        }
+        if slots > MAX_SLOTS {
+            return Err(StartError::TooManySlots {
+                pool: self.name.unwrap_or_else(|| self.module.name().to_owned()),
+                asked: slots,
+                most: MAX_SLOTS,
+            });
         }
         let stack = self.module.engine().thread_stack();
         let shared = self.shared(state, slots)?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::ModuleError;
 use crate::module::{CodeCache, ModuleLimits};
@@ -159,14 +159,21 @@ fn wasmtime_config(config: &EngineConfig) -> wasmtime::Config {
     c
 }
 
-/// A thread that ticks as long as the engine lives.
+/// A thread that ticks as long as the engine lives. Ticks follow the time that has passed, not the
+/// number of sleeps, which take longer on a busy machine: deadlines must not drift.
 fn start_clock(engine: &wasmtime::Engine) -> std::io::Result<()> {
     let weak = engine.weak();
+    let start = Instant::now();
     std::thread::Builder::new()
         .name("wasmill-clock".to_owned())
         .spawn(move || {
+            let mut ticks = 0_u128;
             while let Some(engine) = weak.upgrade() {
-                engine.increment_epoch();
+                let due = start.elapsed().as_nanos().div_euclid(TICK.as_nanos());
+                while ticks < due {
+                    engine.increment_epoch();
+                    ticks = ticks.saturating_add(1);
+                }
                 drop(engine);
                 std::thread::sleep(TICK);
             }

@@ -906,6 +906,14 @@ fn a_failing_init_names_everything_and_leaves_nothing() {
         .expect_err("kk")
         .to_string();
     assert!(text.contains("did you mean `k`"), "{text}");
+    let error = Pool::builder(&module)
+        .slots(slots(100_000))
+        .start()
+        .expect_err("too many slots");
+    assert!(
+        matches!(error, StartError::TooManySlots { most: 1024, .. }),
+        "{error}"
+    );
     let text = Pool::builder(&module)
         .state("Nope")
         .start()
