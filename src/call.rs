@@ -282,20 +282,31 @@ impl Module {
             }
             other => self.bind_error(function, other.to_string(), other.class()),
         };
-        let mut guest =
-            Guest::new(self, &policy, &tracing_sink(), "planning", 0).map_err(|e| match e {
-                NoGuest::Fault(f) => fault(f),
-                NoGuest::Grant(e) => self.bind_error(function, e.to_string(), ErrorClass::Io),
-            })?;
-        let mut arena = Arena::default();
-        let (_, answer) = bind_in(
-            &mut guest,
-            &mut arena,
-            policy.call_time,
-            function,
-            arguments,
-        )
-        .map_err(fault)?;
+        let ask = || {
+            let mut guest =
+                Guest::new(self, &policy, &tracing_sink(), "planning", 0).map_err(|e| match e {
+                    NoGuest::Fault(f) => fault(f),
+                    NoGuest::Grant(e) => self.bind_error(function, e.to_string(), ErrorClass::Io),
+                })?;
+            let mut arena = Arena::default();
+            let limit = policy.call_time;
+            bind_in(&mut guest, &mut arena, limit, function, arguments).map_err(fault)
+        };
+        // On a thread whose stack is known: guests may use as much of it as the engine allows.
+        let answered = std::thread::scope(|scope| {
+            std::thread::Builder::new()
+                .name("wasmill-bind".to_owned())
+                .stack_size(self.engine().thread_stack())
+                .spawn_scoped(scope, ask)
+                .map(|thread| thread.join().ok())
+        });
+        let (_, answer) = match answered {
+            Ok(Some(answered)) => answered?,
+            Ok(None) | Err(_) => {
+                let reason = "there was no thread for it, or it panicked in the host".to_owned();
+                return Err(self.bind_error(function, reason, ErrorClass::Failed));
+            }
+        };
         let mut memo = memo();
         if memo.len() >= MEMO_ENTRIES {
             memo.clear();

@@ -94,6 +94,24 @@ pub(crate) fn text_at(memory: &[u8], pointer: u32, len: u32) -> String {
     text
 }
 
+/// Characters of a name or a reason from a guest that are shown.
+const LINE_CHARS: usize = 300;
+
+/// A guest's text as part of a message of one line: cut, and nothing in it that moves a cursor.
+pub(crate) fn clean_line(text: &str) -> String {
+    let start = text
+        .char_indices()
+        .nth(LINE_CHARS)
+        .map_or(text, |(end, _)| text.get(..end).unwrap_or(text));
+    let mut line = clean_text(start.as_bytes())
+        .replace('\n', "\\n")
+        .replace('\t', "\\t");
+    if start.len() < text.len() {
+        line.push('…');
+    }
+    line
+}
+
 /// Makes bytes of a guest fit for a terminal: invalid UTF-8 replaced, control characters escaped.
 pub(crate) fn clean_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
@@ -101,7 +119,11 @@ pub(crate) fn clean_text(bytes: &[u8]) -> String {
         match c {
             '\n' | '\t' => text.push(c),
             // Bidirectional overrides can make a line read as another.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => text.extend(c.escape_unicode()),
+            '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => text.extend(c.escape_unicode()),
             c if c.is_control() => text.extend(c.escape_default()),
             c => text.push(c),
         }

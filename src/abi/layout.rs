@@ -92,7 +92,43 @@ pub(crate) enum Domain {
     Below(i64),
 }
 
+/// Where a child is; deep paths and long names are cut, since they are the guest's.
+fn child_path(path: &str, name: &str) -> String {
+    const SEGMENT: usize = 64;
+    const PATH: usize = 512;
+    if path.len() > PATH {
+        return path.to_owned();
+    }
+    let name: String = name.chars().take(SEGMENT).collect();
+    format!("{path}.{}", super::frame::clean_line(&name))
+}
+
 impl Layout {
+    /// Bytes that an array of so many nulls takes at least; `None` when that is beyond counting.
+    pub(crate) fn null_bytes(&self, rows: u64) -> Option<u64> {
+        let own = match self.kind {
+            Kind::Fixed { width, .. } => rows.checked_mul(width as u64)?,
+            Kind::Bytes { offsets } | Kind::List { offsets } => {
+                rows.checked_mul(offsets.bytes() as u64)?
+            }
+            Kind::ListView { offsets } => {
+                rows.checked_mul(offsets.bytes() as u64)?.checked_mul(2)?
+            }
+            Kind::Views => rows.checked_mul(16)?,
+            Kind::Dictionary { keys } => rows.checked_mul(keys.width as u64)?,
+            Kind::DenseUnion => rows.checked_mul(5)?,
+            _ => rows,
+        };
+        let child_rows = match self.kind {
+            Kind::FixedList { size } => rows.checked_mul(size as u64)?,
+            Kind::Struct | Kind::SparseUnion | Kind::DenseUnion => rows,
+            _ => return Some(own),
+        };
+        self.children.iter().try_fold(own, |sum, child| {
+            sum.checked_add(child.null_bytes(child_rows)?)
+        })
+    }
+
     /// Describes a field.
     ///
     /// # Errors
@@ -116,7 +152,7 @@ impl Layout {
             Self::build(
                 field.data_type(),
                 field.is_nullable(),
-                &format!("{path}.{name}"),
+                &child_path(path, name),
                 depth.saturating_add(1),
             )
         };
@@ -214,7 +250,7 @@ impl Layout {
                 children.push(Self::build(
                     values,
                     true,
-                    &format!("{path}.dictionary"),
+                    &child_path(path, "dictionary"),
                     depth.saturating_add(1),
                 )?);
                 let width = keys

@@ -27,6 +27,8 @@ pub(crate) use row_errors::RowErrors;
 
 /// Byte buffers that a view array may have.
 const MAX_VIEW_BUFFERS: u64 = 1 << 16;
+/// What a byte buffer of a view array costs the host beside its bytes.
+const VIEW_BUFFER_COST: u64 = 128;
 
 /// Reads results out of one state of guest memory.
 pub(crate) struct Reader<'m> {
@@ -251,6 +253,11 @@ impl<'m> Reader<'m> {
                 let (offsets, from, to) = self.offsets(layout, raw, first, len, offsets)?;
                 let child =
                     self.child(layout, raw, 0, from, self.count(to.saturating_sub(from))?)?;
+                if let Some(of) = layout.children.first()
+                    && matches!(of.kind, Kind::Dictionary { .. } | Kind::RunEnds { .. })
+                {
+                    Self::check_child(of, &child)?;
+                }
                 build(layout, builder.add_buffer(offsets).add_child_data(child))?
             }
             Kind::ListView { offsets } => {
@@ -282,8 +289,10 @@ impl<'m> Reader<'m> {
                     1,
                 )?;
                 builder = builder.add_buffer(ids);
-                for i in 0..layout.children.len() {
-                    builder = builder.add_child_data(self.child(layout, raw, i, first, len)?);
+                for (i, of) in layout.children.iter().enumerate() {
+                    let child = self.child(layout, raw, i, first, len)?;
+                    Self::check_child(of, &child)?;
+                    builder = builder.add_child_data(child);
                 }
                 build(layout, builder)?
             }
@@ -537,6 +546,23 @@ impl<'m> Reader<'m> {
             })
         };
         Ok((buffer, from_wide, to_wide))
+    }
+
+    /// Takes what an object costs the host from the bytes that may still be copied.
+    fn charge(&mut self, bytes: u64) -> Result<(), Fault> {
+        self.budget = self
+            .budget
+            .checked_sub(bytes)
+            .ok_or(Fault::OutputTooLarge { limit: self.limit })?;
+        Ok(())
+    }
+
+    /// Refuses nulls in a child whose type has none, where arrow does not look.
+    fn check_child(layout: &Layout, data: &ArrayData) -> Result<(), Violation> {
+        if layout.nullable {
+            return Ok(());
+        }
+        check_nulls(layout, logical_nulls(layout, data).as_ref(), None)
     }
 
     /// A length that the host will hold.

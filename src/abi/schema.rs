@@ -83,20 +83,46 @@ fn write_text(writer: &mut Writer<'_>, text: &str) -> Result<u32, WriteError> {
 
 /// Reads the type that `bind` answered.
 pub(crate) fn read_schema(memory: &[u8], pointer: u32) -> Result<Field, Violation> {
-    let mut fields = 0;
-    read_record(memory, pointer, 0, &mut fields)
+    let mut budget = Budget {
+        fields: 0,
+        bytes: 0,
+    };
+    read_record(memory, pointer, 0, &mut budget)
         .and_then(|r| r.to_field())
         .map_err(|reason| Violation::Schema { reason })
+}
+
+/// What an answer may still hold: shared strings are cheap for a guest and not for the host.
+struct Budget {
+    fields: usize,
+    bytes: usize,
+}
+
+/// Bytes of names, formats and metadata in one answer.
+const MAX_BYTES: usize = 1 << 20;
+/// What a string of metadata costs beside its bytes.
+const PAIR_COST: usize = 32;
+
+impl Budget {
+    fn spend(&mut self, bytes: usize) -> Result<(), String> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_BYTES {
+            return Err(format!(
+                "its names and metadata have more than {MAX_BYTES} bytes"
+            ));
+        }
+        Ok(())
+    }
 }
 
 fn read_record(
     memory: &[u8],
     pointer: u32,
     depth: usize,
-    fields: &mut usize,
+    budget: &mut Budget,
 ) -> Result<TypeRecord, String> {
-    *fields = fields.saturating_add(1);
-    if depth >= MAX_DEPTH || *fields > MAX_FIELDS {
+    budget.fields = budget.fields.saturating_add(1);
+    if depth >= MAX_DEPTH || budget.fields > MAX_FIELDS {
         return Err(format!(
             "it nests deeper than {MAX_DEPTH} or has more than {MAX_FIELDS} fields"
         ));
@@ -114,7 +140,7 @@ fn read_record(
     for i in 0..n_children {
         let at = u64::from(word(32)).saturating_add((i as u64).saturating_mul(4));
         let child = read_u32(memory, at).ok_or_else(outside)?;
-        children.push(read_record(memory, child, depth.saturating_add(1), fields)?);
+        children.push(read_record(memory, child, depth.saturating_add(1), budget)?);
     }
     let dictionary = match word(36) {
         0 => None,
@@ -122,27 +148,27 @@ fn read_record(
             memory,
             at,
             depth.saturating_add(1),
-            fields,
+            budget,
         )?)),
     };
     Ok(TypeRecord {
         name: if word(4) == 0 {
             String::new()
         } else {
-            read_text(memory, word(4))?
+            read_text(memory, word(4), budget)?
         },
-        format: read_text(memory, word(0))?,
+        format: read_text(memory, word(0), budget)?,
         nullable: flags & FLAG_NULLABLE != 0,
         children,
         dictionary,
         dictionary_ordered: flags & FLAG_DICTIONARY_ORDERED != 0,
         keys_sorted: flags & FLAG_MAP_KEYS_SORTED != 0,
-        metadata: read_metadata(memory, word(8))?,
+        metadata: read_metadata(memory, word(8), budget)?,
     })
 }
 
 /// A NUL-terminated string.
-fn read_text(memory: &[u8], pointer: u32) -> Result<String, String> {
+fn read_text(memory: &[u8], pointer: u32, budget: &mut Budget) -> Result<String, String> {
     let rest = usize::try_from(pointer)
         .ok()
         .and_then(|at| memory.get(at..))
@@ -154,12 +180,14 @@ fn read_text(memory: &[u8], pointer: u32) -> Result<String, String> {
     let end = end
         .ok_or_else(|| format!("the text at {pointer:#x} does not end within {MAX_TEXT} bytes"))?;
     let bytes = rest.get(..end).unwrap_or_default();
+    budget.spend(end)?;
     String::from_utf8(bytes.to_vec()).map_err(|_| format!("the text at {pointer:#x} is not UTF-8"))
 }
 
 fn read_metadata(
     memory: &[u8],
     pointer: u32,
+    budget: &mut Budget,
 ) -> Result<std::collections::BTreeMap<String, String>, String> {
     let mut map = std::collections::BTreeMap::new();
     if pointer == 0 {
@@ -181,6 +209,7 @@ fn read_metadata(
     for _ in 0..pairs {
         let mut text = || {
             let len = number(&mut at)?;
+            budget.spend((len as usize).saturating_add(PAIR_COST))?;
             let bytes = bytes_at(memory, at, u64::from(len))
                 .filter(|_| len as usize <= MAX_TEXT)
                 .ok_or_else(wrong)?;

@@ -105,6 +105,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, value_name = "FORM")]
     metrics: Option<MetricsForm>,
 
+    /// Show lines of source in backtraces, where the module has them; only for modules that you trust
+    #[arg(long)]
+    debug_lines: bool,
+
     /// No progress bar, no summary
     #[arg(short, long)]
     quiet: bool,
@@ -163,7 +167,8 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     let format = output_format(&args)?;
     let init = init_args(args.init.as_deref())?;
     let path = args.module.clone();
-    let module = blocking(move || load(&path)).await?;
+    let debug_lines = args.debug_lines;
+    let module = blocking(move || load(&path, debug_lines)).await?;
 
     // All that can be wrong with the command is found out before a slot is started.
     let planning = session(DEFAULT_BATCH, Pools::default());
@@ -284,9 +289,10 @@ fn output_schema(
     Schema::new(fields.collect::<Vec<_>>())
 }
 
-fn load(path: &Path) -> Result<Module, Failure> {
+fn load(path: &Path, debug_lines: bool) -> Result<Module, Failure> {
     let engine = Engine::new(&EngineConfig {
         cache_dir: EngineConfig::default_cache_dir(),
+        debug_lines,
         ..EngineConfig::default()
     })?;
     Ok(Module::from_file(&engine, path)?)

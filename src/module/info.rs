@@ -7,6 +7,7 @@ use serde::Serialize;
 use wasmparser::{ExternalKind, FuncType, Parser, Payload, TypeRef, Validator, WasmFeatures};
 
 use super::{Digest, Manifest, ModuleLimits};
+use crate::abi::frame::clean_line;
 use crate::error::ModuleError;
 
 /// The custom section that holds the manifest.
@@ -178,10 +179,15 @@ impl<'a> Scan<'a> {
                 for group in reader {
                     let group = group.map_err(|e| self.malformed(&e))?;
                     for ty in group.into_types() {
-                        self.types.push(match ty.composite_type.inner {
+                        let function = match ty.composite_type.inner {
                             wasmparser::CompositeInnerType::Func(f) => Some(f),
                             _ => None,
-                        });
+                        };
+                        let values = function
+                            .as_ref()
+                            .map_or(0, |f| f.params().len().saturating_add(f.results().len()));
+                        self.limit("values of one type", values as u64, limits.type_values)?;
+                        self.types.push(function);
                         self.limit("types", self.types.len() as u64, limits.types)?;
                     }
                 }
@@ -250,6 +256,7 @@ impl<'a> Scan<'a> {
                 let bytes = body.range().len() as u64;
                 self.code_bytes = self.code_bytes.saturating_add(bytes);
                 self.limit("bytes of one function", bytes, limits.function_bytes)?;
+                self.check_loops(&body)?;
             }
             Payload::CustomSection(section) => {
                 let bytes = section.data().len() as u64;
@@ -274,6 +281,29 @@ impl<'a> Scan<'a> {
                 }
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Loops inside loops cost the compiler more than their bytes.
+    fn check_loops(&self, body: &wasmparser::FunctionBody<'_>) -> Result<(), ModuleError> {
+        use wasmparser::Operator;
+        let operators = body
+            .get_operators_reader()
+            .map_err(|e| self.malformed(&e))?;
+        let mut open: Vec<bool> = Vec::new();
+        let mut loops = 0_u64;
+        for operator in operators {
+            match operator.map_err(|e| self.malformed(&e))? {
+                Operator::Loop { .. } => {
+                    open.push(true);
+                    loops = loops.saturating_add(1);
+                    self.limit("loops inside each other", loops, self.limits.loop_depth)?;
+                }
+                Operator::Block { .. } | Operator::If { .. } => open.push(false),
+                Operator::End if open.pop() == Some(true) => loops = loops.saturating_sub(1),
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -330,7 +360,7 @@ impl<'a> Scan<'a> {
         for (module, name, ty) in &self.imports {
             let refused = |hint| ModuleError::Import {
                 module: self.name.to_owned(),
-                import: format!("{module}.{name}"),
+                import: clean_line(&format!("{module}.{name}")),
                 hint,
             };
             if !matches!(ty, TypeRef::Func(_) | TypeRef::FuncExact(_)) {

@@ -10,6 +10,10 @@ pub struct ModuleLimits {
     pub module_bytes: u64,
     /// Function types. Default 10,000.
     pub types: u64,
+    /// Parameters and results of one function type together. Default 128.
+    pub type_values: u64,
+    /// Loops inside each other in one function. Default 100.
+    pub loop_depth: u64,
     /// Functions, imported ones included. Default 100,000.
     pub functions: u64,
     /// Bytes of one function's body. Default 1 MiB.
@@ -39,6 +43,8 @@ impl Default for ModuleLimits {
         ModuleLimits {
             module_bytes: 64 << 20,
             types: 10_000,
+            type_values: 128,
+            loop_depth: 100,
             functions: 100_000,
             function_bytes: 1 << 20,
             globals: 10_000,

@@ -8,12 +8,15 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::ModuleLimits;
 use super::types::TypeRecord;
+use crate::abi::frame::clean_line;
 
 /// The ABI version that this host speaks.
 pub const ABI_VERSION: u32 = 1;
 const MAX_NAME: usize = 128;
 const MAX_DOC: usize = 64 << 10;
 const MAX_PARAMETERS: usize = 256;
+/// Rows that the host gathers for one call at a guest's wish.
+const MAX_BATCH_SIZE: u32 = 1 << 20;
 
 /// The UDFs of a module, as its manifest declares them.
 #[derive(Debug, Clone, Serialize)]
@@ -168,7 +171,7 @@ impl Manifest {
             if functions.len() as u64 >= limits.manifest_records {
                 return Err(format!("more than {} records", limits.manifest_records));
             }
-            let at = |e: String| format!("record {line}: {e}");
+            let at = |e: String| format!("record {line}: {}", clean_line(&e));
             let function = Record::parse(record)
                 .and_then(|r| r.check(&mut states))
                 .map_err(at)?;
@@ -374,6 +377,9 @@ impl Record {
             .map_err(at)?;
         let batch_size = match self.batch_size {
             Some(0) => return Err(at("`batch_size` is 0".to_owned())),
+            Some(n) if n > MAX_BATCH_SIZE => {
+                return Err(at(format!("`batch_size` is {n}, at most {MAX_BATCH_SIZE}")));
+            }
             Some(n) => Some(usize::try_from(n).map_err(|e| at(e.to_string()))?),
             None => None,
         };

@@ -194,7 +194,12 @@ fn compile(
         .name("wasmill-compile".to_owned())
         .stack_size(8 << 20)
         .spawn(move || {
-            let _ = send.send(wasmtime::Module::new(&wasmtime, &bytes));
+            // Threads of its own: a compilation that was given up must not keep others waiting.
+            let threads = rayon::ThreadPoolBuilder::new().stack_size(8 << 20).build();
+            let _ = send.send(match threads {
+                Ok(threads) => threads.install(|| wasmtime::Module::new(&wasmtime, &bytes)),
+                Err(_) => wasmtime::Module::new(&wasmtime, &bytes),
+            });
         })
         .map_err(|e| failed(format!("no thread: {e}")))?;
     match receive.recv_timeout(limit) {

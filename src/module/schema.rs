@@ -125,7 +125,9 @@ fn check(
                         .flatten()
                         .map(|(name, _)| name.as_str())
                         .collect();
-                    if let Some(name) = members.keys().find(|name| !known.contains(&name.as_str()))
+                    if let Some(name) = members
+                        .keys()
+                        .find(|name| !properties.is_some_and(|p| p.contains_key(name.as_str())))
                     {
                         let hint = match super::resolve::nearest(name, &known) {
                             Some(near) => format!("did you mean `{near}`?"),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::metrics::Counters;
 use super::slot::Recipe;
 use super::{Cell, Handle, LocalSlot, Pool, Shared};
+use crate::abi::frame::clean_line;
 use crate::call::Call;
 use crate::error::StartError;
 use crate::module::{Digest, Module, State, StateKind, check_init_args};
@@ -194,8 +195,8 @@ impl PoolBuilder {
         let refused = |(path, reason): (String, String)| StartError::InitArgs {
             module: self.module.name().to_owned(),
             state: state.map_or_else(|| "(stateless)".to_owned(), |s| s.name.clone()),
-            path,
-            reason,
+            path: clean_line(&path),
+            reason: clean_line(&reason),
         };
         let given = &self.init_args;
         let args = match state {

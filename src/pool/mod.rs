@@ -332,6 +332,8 @@ impl Shared {
         self.check(call, rows)
             .map_err(|reason| failed(Fault::Arguments { reason }))?;
         let Some(selection) = Selection::new(rows) else {
+            slot::check_null_size(&call.0, rows.rows, self.recipe.policy.output_bytes)
+                .map_err(failed)?;
             let array = new_null_array(call.result().data_type(), rows.rows);
             return Ok(Output {
                 array,
@@ -346,11 +348,17 @@ impl Shared {
         let mut cell = self.cell(number);
         let slot = self.ready(&mut cell, number, rows.run).map_err(failed)?;
         match slot.call(call, &columns, selection.len(rows), &self.counters) {
-            Ok(output) => selection.scatter(output, rows.rows).map_err(|e| {
-                failed(Fault::Arguments {
-                    reason: e.to_string(),
+            Ok(output) => {
+                if selection.leaves_rows_out() {
+                    slot::check_null_size(&call.0, rows.rows, self.recipe.policy.output_bytes)
+                        .map_err(failed)?;
+                }
+                selection.scatter(output, rows.rows).map_err(|e| {
+                    failed(Fault::Arguments {
+                        reason: e.to_string(),
+                    })
                 })
-            }),
+            }
             Err(fault) => {
                 if !fault.spares_the_slot() {
                     // Dropping the instance frees its memory; it is never entered again, `close` included.

@@ -54,6 +54,11 @@ impl Selection {
         }
     }
 
+    /// Whether some rows are not computed.
+    pub(super) fn leaves_rows_out(&self) -> bool {
+        matches!(self, Selection::Some(_))
+    }
+
     /// Puts the computed rows back to their places, nulls elsewhere.
     pub(super) fn scatter(
         self,

@@ -204,6 +204,8 @@ impl Slot {
         counters: &Counters,
     ) -> Result<Output, Fault> {
         let bound = &*call.0;
+        // One limit for all that the batch takes: `bind`, and every part where it has to be split.
+        let deadline = Instant::now().checked_add(self.recipe.policy.call_time);
         let at = self.prepare(bound)?;
         let mask = propagated_nulls(bound, columns, rows);
         let mut rest = columns.iter();
@@ -216,7 +218,15 @@ impl Slot {
                 })?),
             });
         }
-        let result = self.pieces(bound, at, &arguments, 0..rows, mask.as_ref(), counters);
+        let result = self.pieces(
+            bound,
+            at,
+            &arguments,
+            0..rows,
+            mask.as_ref(),
+            deadline,
+            counters,
+        );
         counters.peak_memory.fetch_max(
             self.guest.peak_memory(),
             std::sync::atomic::Ordering::Relaxed,
@@ -227,6 +237,7 @@ impl Slot {
         result
     }
 
+    #[allow(clippy::too_many_arguments, reason = "the parts of one call")]
     /// Computes a range of rows, in halves where the guest's memory is too small for all at once.
     fn pieces(
         &mut self,
@@ -235,15 +246,34 @@ impl Slot {
         arguments: &[Source],
         rows: Range<usize>,
         mask: Option<&NullBuffer>,
+        deadline: Option<Instant>,
         counters: &Counters,
     ) -> Result<Output, Fault> {
-        if let Some(output) = self.piece(bound, at, arguments, rows.clone(), mask, counters)? {
+        if let Some(output) =
+            self.piece(bound, at, arguments, rows.clone(), mask, deadline, counters)?
+        {
             return Ok(output);
         }
         add(&counters.splits, 1);
         let middle = rows.start.midpoint(rows.end);
-        let first = self.pieces(bound, at, arguments, rows.start..middle, mask, counters)?;
-        let second = self.pieces(bound, at, arguments, middle..rows.end, mask, counters)?;
+        let first = self.pieces(
+            bound,
+            at,
+            arguments,
+            rows.start..middle,
+            mask,
+            deadline,
+            counters,
+        )?;
+        let second = self.pieces(
+            bound,
+            at,
+            arguments,
+            middle..rows.end,
+            mask,
+            deadline,
+            counters,
+        )?;
         let array = arrow::compute::concat(&[&first.array, &second.array]).map_err(|e| {
             Fault::Arguments {
                 reason: format!("the parts of a split batch cannot be joined: {e}"),
@@ -258,6 +288,7 @@ impl Slot {
         Ok(Output { array, row_errors })
     }
 
+    #[allow(clippy::too_many_arguments, reason = "the parts of one call")]
     /// One entry into the guest; `None` when the rows are too many for its memory.
     fn piece(
         &mut self,
@@ -266,10 +297,18 @@ impl Slot {
         arguments: &[Source],
         rows: Range<usize>,
         mask: Option<&NullBuffer>,
+        deadline: Option<Instant>,
         counters: &Counters,
     ) -> Result<Option<Output>, Fault> {
         let limit = self.recipe.policy.call_time;
-        let begun = self.guest.begin(limit);
+        let left = deadline.map_or(limit, |end| end.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return Err(Fault::Time {
+                entry: "the call",
+                limit,
+            });
+        }
+        let begun = self.guest.begin(left);
         let count = rows.len();
         let constants = bound.function.constants;
         let prepared = self.prepared.get_mut(at).ok_or(Fault::Closed)?;
@@ -433,6 +472,7 @@ impl Slot {
         });
         let mask = NullBuffer::union(mask.as_ref(), failed.as_ref());
         let array = if errors.len() == count && abi_has_no_validity(bound) {
+            check_null_size(bound, count, self.recipe.policy.output_bytes)?;
             arrow::array::new_null_array(bound.result.data_type(), count)
         } else {
             reader.result(
@@ -516,6 +556,18 @@ fn were_given(bound: &Bound, arguments: &[Source], data_type: &DataType) -> bool
         let data = source.to_data(layout);
         data.is_some_and(|data| abi::holds_wild_values(layout, &data, data_type))
     })
+}
+
+/// Refuses to make more nulls than a result may take: the width of a type is the guest's to say.
+pub(super) fn check_null_size(bound: &Bound, rows: usize, limit: u64) -> Result<(), Fault> {
+    let bytes = bound.result_layout.null_bytes(rows as u64);
+    let run_ends = matches!(bound.result.data_type(), DataType::RunEndEncoded(..));
+    if bytes.is_none_or(|bytes| bytes > limit)
+        || (run_ends && rows > i16::MAX.unsigned_abs().into())
+    {
+        return Err(Fault::OutputTooLarge { limit });
+    }
+    Ok(())
 }
 
 /// Whether the host cannot make rows of the result null.

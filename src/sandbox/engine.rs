@@ -22,6 +22,10 @@ pub struct EngineConfig {
     pub limits: ModuleLimits,
     /// Bytes of native stack that guest code may use. Default 512 KiB.
     pub max_wasm_stack: usize,
+    /// Whether backtraces show lines of source, where a module has them. Reading debug information
+    /// that means harm can exhaust the stack or take hours, so this is for modules that are trusted.
+    /// Function names are shown either way. Default `false`.
+    pub debug_lines: bool,
 }
 
 impl Default for EngineConfig {
@@ -30,6 +34,7 @@ impl Default for EngineConfig {
             cache_dir: None,
             limits: ModuleLimits::default(),
             max_wasm_stack: 512 << 10,
+            debug_lines: false,
         }
     }
 }
@@ -131,7 +136,11 @@ fn wasmtime_config(config: &EngineConfig) -> wasmtime::Config {
         .cranelift_opt_level(wasmtime::OptLevel::Speed)
         .epoch_interruption(true)
         .max_wasm_stack(config.max_wasm_stack)
-        .wasm_backtrace_details(wasmtime::WasmBacktraceDetails::Enable)
+        .wasm_backtrace_details(if config.debug_lines {
+            wasmtime::WasmBacktraceDetails::Enable
+        } else {
+            wasmtime::WasmBacktraceDetails::Disable
+        })
         .wasm_backtrace_max_frames(std::num::NonZeroUsize::new(BACKTRACE_FRAMES))
         .memory_may_move(false)
         .gc_support(false)

@@ -1006,3 +1006,607 @@ proptest! {
         }
     }
 }
+
+/// Adds a custom section of any name.
+fn with_section(module: &[u8], name: &str, content: &[u8]) -> Vec<u8> {
+    let mut section = vec![name.len() as u8];
+    section.extend_from_slice(name.as_bytes());
+    section.extend_from_slice(content);
+    let mut bytes = module.to_vec();
+    bytes.push(0);
+    leb128(&mut bytes, section.len());
+    bytes.extend_from_slice(&section);
+    bytes
+}
+
+fn leb128(bytes: &mut Vec<u8>, mut n: usize) {
+    loop {
+        let byte = (n & 0x7f) as u8;
+        n >>= 7;
+        bytes.push(if n > 0 { byte | 0x80 } else { byte });
+        if n == 0 {
+            break;
+        }
+    }
+}
+
+const TRAPS: &str = r#"(func (export "f") (param i32) (result i32) unreachable)"#;
+const QUIET: &str = r#"(func (export "f") (param i32) (result i32) (i32.const 0))"#;
+
+/// One function that covers all code, with `depth` inlined calls inside each other.
+fn with_nested_debug_info(depth: usize) -> Vec<u8> {
+    let abbreviations = [
+        1_u8, 0x11, 1, 0x11, 1, 0x12, 6, 0, 0, // unit: low_pc addr, high_pc data4
+        2, 0x2e, 1, 0x11, 1, 0x12, 6, 0, 0, // subprogram, likewise
+        3, 0x1d, 1, 0, 0, 0, // inlined subroutine without attributes
+    ];
+    let mut unit = vec![4_u8, 0, 0, 0, 0, 0, 4];
+    for code in [1_u8, 2] {
+        unit.push(code);
+        unit.extend(0_u32.to_le_bytes());
+        unit.extend(u32::MAX.to_le_bytes());
+    }
+    unit.extend(std::iter::repeat_n(3_u8, depth));
+    unit.extend(std::iter::repeat_n(0_u8, depth + 2));
+    let mut info = (unit.len() as u32).to_le_bytes().to_vec();
+    info.extend(unit);
+    let module = wat(&[record("f")], TRAPS);
+    with_section(
+        &with_section(&module, ".debug_abbrev", &abbreviations),
+        ".debug_info",
+        &info,
+    )
+}
+
+// Aborts the process while it fails: the parser of debug information recurses once per level.
+#[test]
+fn nested_debug_information_cannot_overflow_the_stack() {
+    let error = call(&load("liar", &with_nested_debug_info(1_000_000)), 3).expect_err("a trap");
+    assert!(matches!(*error.fault, Fault::Trap { .. }), "{error}");
+}
+
+// Each of the units has abbreviations of its own, which are all the rest of the table.
+#[test]
+fn debug_information_cannot_outlast_the_time_limit() {
+    let (mut abbreviations, mut info) = (Vec::new(), Vec::new());
+    for i in 0..3_000 {
+        let at = abbreviations.len() as u32;
+        leb128(&mut abbreviations, i + 1);
+        abbreviations.extend([0x11, 0, 0, 0]);
+        let mut unit = vec![4_u8, 0];
+        unit.extend(at.to_le_bytes());
+        unit.push(4);
+        leb128(&mut unit, i + 1);
+        info.extend((unit.len() as u32).to_le_bytes());
+        info.extend(unit);
+    }
+    abbreviations.push(0);
+    let module = wat(&[record("f")], TRAPS);
+    let module = with_section(
+        &with_section(&module, ".debug_abbrev", &abbreviations),
+        ".debug_info",
+        &info,
+    );
+    let module = load("liar", &module);
+    let begun = Instant::now();
+    call(&module, 3).expect_err("a trap");
+    assert!(
+        begun.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+/// A function whose loops nest and keep many locals alive: few bytes that take minutes to compile.
+fn slow_to_compile(n: usize) -> String {
+    let sets: String = (1..=n)
+        .map(|i| format!("(local.set {i} (i32.load (local.get 0)))"))
+        .collect();
+    let gets: String = (1..=n)
+        .map(|i| format!("(drop (i32.div_u (local.get 0) (local.get {i})))"))
+        .collect();
+    format!(
+        "(func (param i32) (local {}) {} {gets} {sets} {})",
+        "i32 ".repeat(n),
+        "(loop ".repeat(n),
+        "(br_if 0 (local.get 0)))".repeat(n)
+    )
+}
+
+#[test]
+fn a_module_that_is_slow_to_compile_does_not_hold_up_others() {
+    let engine = Engine::new(&EngineConfig {
+        limits: ModuleLimits {
+            compile_time: Duration::from_secs(2),
+            ..ModuleLimits::default()
+        },
+        ..EngineConfig::default()
+    })
+    .expect("an engine");
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let slow = format!("{QUIET} {}", slow_to_compile(1_500).repeat(cores.max(4)));
+    Module::from_bytes(&engine, "slow", &wat(&[record("f")], &slow)).expect_err("too slow");
+    Module::from_bytes(&engine, "quick", &wat(&[record("f")], QUIET)).expect("an honest module");
+}
+
+// 1,998 values to be moved for each function that a table or `ref.func` names.
+#[test]
+fn small_functions_of_large_types_compile_in_time_or_are_refused() {
+    let types = format!(
+        "(type $t (func (param {0}) (result {0})))",
+        "i64 ".repeat(999)
+    );
+    let functions = "(func (type $t) unreachable)".repeat(500);
+    let named: String = (4..504).map(|i| format!("{i} ")).collect();
+    let begun = Instant::now();
+    let module = wat(
+        &[record("f")],
+        &format!("{QUIET} {types} {functions} (elem declare func {named})"),
+    );
+    let _ = Module::from_bytes(engine(), "m", &module);
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+// ---- results that the host itself makes large ----
+
+fn guest_of(result: Value, body: &str) -> Module {
+    let mut record = record("f");
+    record["result"] = result;
+    load("liar", &wat(&[record], body))
+}
+
+fn masked_call(
+    module: &Module,
+    rows: usize,
+    mask: impl Fn(usize) -> bool,
+) -> Result<ArrayRef, CallError> {
+    let pool = strict_pool(module);
+    let call = bind(module, "f", &[Field::new("x", DataType::Int64, true)]);
+    let mask: arrow::array::BooleanArray = (0..rows).map(|i| Some(mask(i))).collect();
+    pool.call(
+        &call,
+        wasmill::Rows::new(vec![column(rows)], rows).masked(mask),
+    )
+    .map(|o| o.array)
+}
+
+fn too_large(result: Result<ArrayRef, CallError>) {
+    let error = result.expect_err("more than the limit");
+    assert!(
+        matches!(*error.fault, Fault::OutputTooLarge { .. }),
+        "{error}"
+    );
+}
+
+// 8,192 × 16 KB; with `w:2147483647` the same lines abort the process.
+#[test]
+fn nulls_for_rows_that_are_not_computed_count_towards_the_limit() {
+    too_large(masked_call(
+        &guest_of(json!({"format":"w:16000"}), QUIET),
+        8_192,
+        |_| false,
+    ));
+    let huge = json!({"format":"+w:2147483647","children":[{"format":"+w:2147483647","children":[{"format":"l"}]}]});
+    too_large(masked_call(&guest_of(huge, QUIET), 2_000, |_| false));
+    let one = r#"(func (export "f") (param $frame i32) (result i32) (local $r i32)
+      (local.set $r (i32.load offset=32 (local.get $frame)))
+      (i64.store (local.get $r) (i64.load offset=16 (local.get $frame)))
+      (i64.store offset=24 (local.get $r) (i64.const 2))
+      (i32.store offset=40 (local.get $r) (i32.const 4000))
+      (i32.store (i32.const 4004) (i32.const 8192))
+      (i32.const 0))"#;
+    too_large(masked_call(
+        &guest_of(json!({"format":"w:16000"}), one),
+        8_192,
+        |i| i == 7,
+    ));
+}
+
+/// Says of each row that it failed.
+const ALL_FAIL: &str = r#"(func (export "f") (param $frame i32) (result i32) (local $rows i32) (local $i i32) (local $e i32)
+  (local.set $rows (i32.load offset=16 (local.get $frame)))
+  (local.set $e (i32.load offset=36 (local.get $frame)))
+  (drop (memory.grow (i32.const 64)))
+  (loop $l
+    (i32.store (i32.add (i32.const 2000000) (i32.shl (local.get $i) (i32.const 2))) (local.get $i))
+    (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get $rows))))
+  (i64.store (local.get $e) (i64.extend_i32_u (local.get $rows)))
+  (i64.store offset=24 (local.get $e) (i64.const 1)) (i64.store offset=32 (local.get $e) (i64.const 3))
+  (i32.store offset=40 (local.get $e) (i32.const 4000)) (i32.store offset=44 (local.get $e) (i32.const 4016))
+  (i32.store (i32.const 4016) (i32.const 4100)) (i32.store (i32.const 4020) (i32.const 4200)) (i32.store (i32.const 4024) (i32.const 4300))
+  (i64.store (i32.const 4100) (i64.extend_i32_u (local.get $rows))) (i64.store (i32.const 4124) (i64.const 2)) (i32.store (i32.const 4140) (i32.const 4400))
+  (i64.store (i32.const 4200) (i64.extend_i32_u (local.get $rows))) (i64.store (i32.const 4224) (i64.const 2)) (i32.store (i32.const 4240) (i32.const 4416))
+  (i64.store (i32.const 4300) (i64.extend_i32_u (local.get $rows))) (i64.store (i32.const 4324) (i64.const 3)) (i32.store (i32.const 4340) (i32.const 4432))
+  (i32.store (i32.const 4404) (i32.const 2000000)) (i32.store (i32.const 4420) (i32.const 3000000))
+  (i32.store (i32.const 4436) (i32.const 3000000)) (i32.store (i32.const 4440) (i32.const 8))
+  (i32.const 0))"#;
+
+// With `w:2147483647` the first aborts the process.
+#[test]
+fn a_result_in_which_all_rows_failed_is_no_larger_than_the_limit_and_no_panic() {
+    let run = |result: Value, rows: usize| {
+        let module = guest_of(result, ALL_FAIL);
+        let call = bind(&module, "f", &[Field::new("x", DataType::Int64, true)]);
+        through(&strict_pool(&module), &call, &column(rows))
+    };
+    too_large(run(
+        json!({"format":"+us:0","children":[{"format":"w:16000"}]}),
+        8_192,
+    ));
+    let runs = json!({"format":"+r","children":[{"name":"run_ends","format":"s","nullable":false},{"name":"values","format":"l"}]});
+    if let Err(error) = run(runs, 40_000) {
+        assert!(!matches!(*error.fault, Fault::Host { .. }), "{error}");
+    }
+}
+
+// ---- results that cost more than their bytes ----
+
+// No byte is copied, but each of 64 × 65,536 empty buffers takes about 90 bytes of the host.
+#[test]
+fn view_buffers_without_bytes_count_towards_the_limit() {
+    let children: Vec<Value> = (0..64)
+        .map(|i| json!({"format":"vu","name":format!("c{i}")}))
+        .collect();
+    let lie = Lie {
+        n_buffers: 1,
+        n_children: 64,
+        children: 5000,
+        ..HONEST
+    };
+    let child = Lie {
+        n_buffers: 65_539,
+        buffers: 131_072,
+        ..HONEST
+    };
+    let body = format!(
+        r#"(data (i32.const {AT}) "{}") (data (i32.const 2200) "{}") (data (i32.const 5000) "{}")
+        (func (export "f") (param $frame i32) (result i32)
+          (drop (memory.grow (i32.const 32)))
+          (i32.store (i32.const 131076) (i32.const 4096))
+          (i32.store (i32.const 393224) (i32.const 524288))
+          (memory.copy (i32.load offset=32 (local.get $frame)) (i32.const {AT}) (i32.const 64))
+          (i32.const 0))"#,
+        escape(&lie.bytes()),
+        escape(&child.bytes()),
+        escape(&words(&[2200; 64])),
+    );
+    too_large(call(
+        &guest_of(json!({"format":"+s","children":children}), &body),
+        3,
+    ));
+}
+
+// 40,000 views of the same 4 MiB: 160 GB of text to be checked, after the guest's time is over.
+#[test]
+fn views_that_overlap_cannot_make_the_host_check_forever() {
+    let child = Lie {
+        length: 40_000,
+        n_buffers: 4,
+        buffers: 2100,
+        ..HONEST
+    };
+    let body = format!(
+        r#"(data (i32.const 2200) "{}") (data (i32.const 2300) "{}") (data (i32.const 2048) "{}") (data (i32.const 2100) "{}") (data (i32.const 3000) "{}") (data (i32.const 3100) "{}")
+        (func (export "f") (param $frame i32) (result i32) (local $i i32) (local $r i32)
+          (local.set $r (i32.load offset=32 (local.get $frame)))
+          (drop (memory.grow (i32.const 100)))
+          (memory.fill (i32.const 1048576) (i32.const 97) (i32.const 4194304))
+          (loop $l
+            (i32.store offset=131072 (i32.shl (local.get $i) (i32.const 4)) (i32.const 4194304))
+            (i32.store offset=131076 (i32.shl (local.get $i) (i32.const 4)) (i32.const 0x61616161))
+            (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 40000))))
+          (i64.store (local.get $r) (i64.const 3)) (i64.store offset=24 (local.get $r) (i64.const 2))
+          (i64.store offset=32 (local.get $r) (i64.const 1))
+          (i32.store offset=40 (local.get $r) (i32.const 2048)) (i32.store offset=44 (local.get $r) (i32.const 2300))
+          (i32.const 0))"#,
+        escape(&child.bytes()),
+        escape(&words(&[2200])),
+        escape(&words(&[0, 3000])),
+        escape(&words(&[0, 131_072, 1_048_576, 3100])),
+        escape(&words(&[0, 0, 0, 40_000])),
+        escape(&4_194_304_u64.to_le_bytes()),
+    );
+    let begun = Instant::now();
+    let _ = call(
+        &guest_of(json!({"format":"+l","children":[{"format":"vu"}]}), &body),
+        3,
+    );
+    assert!(
+        begun.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+// Nulls of list views, unions and dictionary values that the type does not allow.
+#[test]
+fn nulls_are_found_at_every_level() {
+    let child = Lie {
+        null_count: -1,
+        buffers: 2100,
+        ..HONEST
+    };
+    let nulls = [
+        (2100, words(&[3500, 4096])),
+        (3500, vec![0b101]),
+        (2200, child.bytes()),
+        (2300, words(&[2200])),
+    ];
+    let with = |result: Value, lie: Lie, more: &[(u32, Vec<u8>)]| {
+        let mut data = nulls.to_vec();
+        data.extend_from_slice(more);
+        tell(result, lie, &data)
+    };
+    let strict = json!([{"format":"l","nullable":false}]);
+    let one = Lie {
+        n_children: 1,
+        children: 2300,
+        ..HONEST
+    };
+    contract(with(
+        json!({"format":"+vl","children":strict}),
+        Lie {
+            n_buffers: 3,
+            ..one
+        },
+        &[
+            (2048, words(&[0, 3000, 3100])),
+            (3000, words(&[0, 1, 2])),
+            (3100, words(&[1, 1, 1])),
+        ],
+    ));
+    contract(with(
+        json!({"format":"+us:5","children":strict}),
+        Lie {
+            n_buffers: 1,
+            ..one
+        },
+        &[(2048, words(&[3000])), (3000, vec![5; 3])],
+    ));
+    contract(with(
+        json!({"format":"+ud:5","children":strict}),
+        one,
+        &[
+            (2048, words(&[3000, 3100])),
+            (3000, vec![5; 3]),
+            (3100, words(&[0, 1, 2])),
+        ],
+    ));
+    // A list of keys without nulls, one of which names a value that is null.
+    let keys = Lie {
+        buffers: 2150,
+        dictionary: 2200,
+        ..HONEST
+    };
+    contract(with(
+        json!({"format":"+l","children":[{"format":"c","nullable":false,"dictionary":{"format":"l"}}]}),
+        one,
+        &[
+            (2048, words(&[0, 3000])),
+            (3000, words(&[0, 1, 2, 3])),
+            (2150, words(&[0, 3100])),
+            (3100, vec![0, 1, 2]),
+            (2300, words(&[2400])),
+            (2400, keys.bytes()),
+        ],
+    ));
+}
+
+// ---- bind ----
+
+/// A `bind` with 16 MiB of memory answers metadata that its 64 fields share: 8 MB each.
+#[test]
+fn what_bind_answers_is_limited_in_total() {
+    let schema = |format: u32, metadata: u32, n_children: u64, children: u32| {
+        let mut bytes = words(&[format, 0, metadata, 0]);
+        bytes.extend(2_u64.to_le_bytes());
+        bytes.extend(n_children.to_le_bytes());
+        bytes.extend(words(&[children, 0, 0, 0]));
+        bytes
+    };
+    let mut record = record("f");
+    record["args"] = json!([{"name":"x","any":true}]);
+    record["result"] = json!({"bound":true});
+    record["bind"] = json!("b");
+    let body = format!(
+        r#"(data (i32.const 1000) "+s\00\00n\00") (data (i32.const 2000) "{}") (data (i32.const 2100) "{}") (data (i32.const 8192) "{}") {QUIET}
+        (func (export "b") (param $frame i32) (result i32) (local $i i32) (local $at i32)
+          (drop (memory.grow (i32.const 160)))
+          (i32.store (i32.const 131072) (i32.const 4000))
+          (local.set $at (i32.const 131076))
+          (loop $l
+            (i32.store (local.get $at) (i32.const 2048))
+            (i32.store offset=4 (local.get $at) (i32.or (i32.const 0x01010101) (i32.shl (i32.and (local.get $i) (i32.const 63)) (i32.const 1))))
+            (i32.store offset=8 (local.get $at) (i32.or (i32.const 0x01010101) (i32.shr_u (local.get $i) (i32.const 6))))
+            (local.set $at (i32.add (local.get $at) (i32.const 2056)))
+            (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 4000))))
+          (memory.copy (i32.load offset=24 (local.get $frame)) (i32.const 2000) (i32.const 48))
+          (i32.const 0))"#,
+        escape(&schema(1000, 0, 64, 8192)),
+        escape(&schema(1004, 131_072, 0, 0)),
+        escape(&words(&[2100; 64])),
+    );
+    let module = load("binder", &wat(&[record], &body));
+    let function = module.manifest().overloads("f").next().expect("f");
+    let x = wasmill::Argument::column(Field::new("x", DataType::Int64, true));
+    let error = module
+        .bind(function, vec![x])
+        .expect_err("500 MB of metadata");
+    assert!(error.to_string().contains("malformed"), "{error}");
+}
+
+// Aborts the process while it fails: the guest may use more stack than the thread has.
+#[test]
+fn bind_does_not_depend_on_the_stack_of_whoever_asks() {
+    let mut record = record("f");
+    record["args"] = json!([{"name":"x","any":true}]);
+    record["result"] = json!({"bound":true});
+    record["bind"] = json!("b");
+    let body = format!(
+        r#"{QUIET} (func $r (param i32 i64) (call $r (local.get 0) (local.get 1)))
+        (func (export "b") (param i32) (result i32) (call $r (i32.const 0) (i64.const 0)) (i32.const 0))"#
+    );
+    let module = load("binder", &wat(&[record], &body));
+    let asked = std::thread::Builder::new()
+        .stack_size(256 << 10)
+        .spawn(move || {
+            let function = module.manifest().overloads("f").next().expect("f");
+            let x = wasmill::Argument::column(Field::new("x", DataType::Int64, true));
+            module
+                .bind(function, vec![x])
+                .map(drop)
+                .expect_err("recursion")
+                .to_string()
+        });
+    let error = asked.expect("a thread").join().expect("no panic");
+    assert!(error.contains("stack"), "{error}");
+}
+
+// ---- time ----
+
+// The allocator has only small blocks, so the batch is split; each part takes nearly all the time.
+#[test]
+fn the_parts_of_a_batch_share_its_time() {
+    let record = record("f").to_string().replace('"', "\\\"");
+    let module = wat::parse_str(format!(
+        r#"(module (memory (export "memory") 2)
+          (func (export "wasmill_alloc") (param $size i32) (param i32) (result i32)
+            (if (i32.gt_u (local.get $size) (i32.const 4096)) (then (return (i32.const 0))))
+            (i32.const 65536))
+          (func (export "wasmill_free") (param i32 i32 i32))
+          (func (export "f") (param $frame i32) (result i32) (local $i i32)
+            (loop $l (br_if $l (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 60000000))))
+            (memory.copy (i32.load offset=32 (local.get $frame)) (i32.load (i32.load offset=28 (local.get $frame))) (i32.const 64))
+            (i32.const 0))
+          (@custom "wasmill.manifest" "{record}\n"))"#
+    ))
+    .expect("a module");
+    let begun = Instant::now();
+    let error = call(&load("slow", &module), 8_192).expect_err("32 times the limit");
+    assert!(matches!(*error.fault, Fault::Time { .. }), "{error}");
+    assert!(
+        begun.elapsed() < Duration::from_millis(600),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+// ---- manifests ----
+
+// Whatever a module's author wrote: no control characters, one line, bounded.
+#[test]
+fn texts_of_modules_cannot_forge_lines_in_errors() {
+    let odd = "\u{1b}[2J\u{9b}\nforged\u{202e}";
+    let clean = |what: &str, text: String| {
+        assert!(
+            !text.contains(['\u{1b}', '\u{9b}', '\u{202e}']) && !text.contains("\nforged"),
+            "{what}: {text:?}"
+        );
+        assert!(text.len() < 10_000, "{what}: {} bytes", text.len());
+    };
+    let empty = wat(&[], QUIET);
+    let long = "x".repeat(1 << 20);
+    for text in [odd, &long] {
+        for key in [
+            "abi",
+            "kind",
+            "name",
+            "symbol",
+            "volatility",
+            "nulls",
+            "bind",
+        ] {
+            let mut r = record("f");
+            r[key] = json!(text);
+            clean(
+                key,
+                refused(&with_manifest(&empty, format!("{r}\n").as_bytes())).to_string(),
+            );
+        }
+        let mut r = record("f");
+        r["state"] = json!({"name":"S","kind":text,"init":"f"});
+        clean(
+            "state",
+            refused(&with_manifest(&empty, format!("{r}\n").as_bytes())).to_string(),
+        );
+    }
+    clean(
+        "import",
+        refused(
+            &wat::parse_str(r#"(module (import "\1b[2J" "\c2\9b\0aforged" (func)))"#)
+                .map(|m| with_manifest(&m, format!("{}\n", record("f")).as_bytes()))
+                .expect("a module"),
+        )
+        .to_string(),
+    );
+    let fields =
+        json!({"format":"+s","children":[{"name":"\u{1b}[2J\u{9b}\nforged","format":"l"}]});
+    let lie = Lie {
+        n_buffers: 1,
+        n_children: 1,
+        children: 2300,
+        ..HONEST
+    };
+    let error =
+        tell(fields, lie, &[honest_buffers(), (2300, words(&[u32::MAX]))]).expect_err("a lie");
+    clean("path", error.to_string());
+    for (schema, args) in [
+        (json!({"required":[odd]}), json!({})),
+        (json!({"type":vec!["null"; 100_000]}), json!({})),
+        (json!({"properties":{"a":{"enum":[long]}}}), json!({"a":1})),
+        (json!({"properties":{"a":{"enum":[odd]}}}), json!({"a":1})),
+        (
+            json!({"additionalProperties":false,"properties":{"\u{1b}ab":{}}}),
+            json!({"ab":1}),
+        ),
+    ] {
+        let mut r = record("f");
+        r["state"] = json!({"name":"S","kind":"resource","init":"f","init_args":schema});
+        let module = load("state", &with_manifest(&empty, format!("{r}\n").as_bytes()));
+        let error = Pool::builder(&module)
+            .state("S")
+            .init_args(args)
+            .start()
+            .expect_err("refused");
+        clean("init arguments", error.to_string());
+    }
+}
+
+#[test]
+fn a_schema_of_many_properties_is_checked_in_time() {
+    let properties: serde_json::Map<String, Value> = (0..40_000)
+        .map(|i| (format!("p{i}"), json!({"default":1})))
+        .collect();
+    let mut r = record("f");
+    r["state"] = json!({"name":"S","kind":"resource","init":"f","init_args":{"additionalProperties":false,"properties":properties}});
+    let module = load(
+        "state",
+        &with_manifest(&wat(&[], QUIET), format!("{r}\n").as_bytes()),
+    );
+    let begun = Instant::now();
+    let _ = Pool::builder(&module).state("S").start();
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
+fn a_guest_cannot_make_the_host_gather_all_of_its_input() {
+    let with = |rows: u32| {
+        let mut r = record("f");
+        r["batch_size"] = json!(rows);
+        Module::from_bytes(engine(), "greedy", &wat(&[r], QUIET))
+    };
+    assert!(with(1 << 20).is_ok());
+    let error = with((1 << 20) + 1).expect_err("a batch of all there is");
+    assert!(
+        error.to_string().contains("`batch_size` is 1048577"),
+        "{error}"
+    );
+}

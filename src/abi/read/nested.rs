@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 
 use super::super::frame::read_i64;
 use super::super::layout::{Layout, RunEnds, Width};
-use super::{Raw, Reader, build, signed};
+use super::{Raw, Reader, VIEW_BUFFER_COST, build, signed};
 use crate::error::{Fault, Violation};
 
 impl Reader<'_> {
@@ -59,6 +59,9 @@ impl Reader<'_> {
         }
         let from = from.min(to);
         let child = self.child(layout, raw, 0, from, self.count(to.saturating_sub(from))?)?;
+        if let Some(layout) = layout.children.first() {
+            Self::check_child(layout, &child)?;
+        }
         let rebased = self.shelf.with(offsets.len(), |out| {
             for (offset, size) in offsets
                 .chunks_exact(width.bytes())
@@ -107,6 +110,7 @@ impl Reader<'_> {
         let count = raw.n_buffers.saturating_sub(3);
         let lengths = self.pointer(layout, raw, raw.n_buffers.saturating_sub(1))?;
         let mut buffers = vec![views];
+        self.charge(count.saturating_mul(VIEW_BUFFER_COST))?;
         for i in 0..count {
             let at = u64::from(lengths).saturating_add(i.saturating_mul(8));
             let bytes = read_i64(self.memory, at).ok_or_else(|| {
@@ -130,6 +134,18 @@ impl Reader<'_> {
                 }
             });
             *views = cleaned;
+        }
+        // Views may share bytes, and each is checked: what they reach together counts as well.
+        let reached = buffers.first().map_or(0, |views| {
+            let lengths = views
+                .chunks_exact(16)
+                .filter_map(|view| view.first_chunk::<4>());
+            lengths
+                .map(|len| u64::from(u32::from_le_bytes(*len)))
+                .fold(0, u64::saturating_add)
+        });
+        if reached > self.limit {
+            return Err(Fault::OutputTooLarge { limit: self.limit });
         }
         build(layout, builder.buffers(buffers))
     }
@@ -202,13 +218,12 @@ impl Reader<'_> {
         });
         builder = builder.add_buffer(ids).add_buffer(rebased);
         for (i, (from, to)) in windows.iter().enumerate() {
-            builder = builder.add_child_data(self.child(
-                layout,
-                raw,
-                i,
-                *from,
-                self.count(to.saturating_sub(*from))?,
-            )?);
+            let count = self.count(to.saturating_sub(*from))?;
+            let child = self.child(layout, raw, i, *from, count)?;
+            if let Some(layout) = layout.children.get(i) {
+                Self::check_child(layout, &child)?;
+            }
+            builder = builder.add_child_data(child);
         }
         build(layout, builder)
     }
