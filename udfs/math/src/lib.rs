@@ -36,7 +36,6 @@ integers!(i32 => u32, i64 => u64);
 /// Greatest common divisor: never negative, except that of the least value and itself or 0, which does
 /// not fit its type.
 #[udf(types(i32, i64))]
-#[inline(never)]
 pub fn gcd<T: Integer>(a: T, b: T) -> T {
     let zero = T::Magnitude::default();
     let (mut a, mut b) = (a.magnitude(), b.magnitude());
