@@ -131,6 +131,9 @@ fn bytes(text: &str) -> Result<u64, String> {
 const INPUT: &str = "input";
 const RESULT: &str = "result";
 
+/// Rows that a reader makes at a time at most; larger batches are joined from these.
+const LARGEST_SCAN: usize = 1 << 16;
+
 /// Rows per call where neither the user nor the UDF says.
 const DEFAULT_BATCH: NonZeroUsize = NonZeroUsize::new(8_192).unwrap();
 
@@ -262,6 +265,8 @@ fn session(batch_size: NonZeroUsize, pools: Pools) -> SessionState {
         Some(calls) if calls > 1 => batch_size.get().saturating_mul(calls),
         _ => batch_size.get(),
     };
+    // Readers make room for a whole batch at once, whatever the file holds.
+    let scan = scan.min(LARGEST_SCAN);
     // One partition keeps the order of the rows.
     let mut config = SessionConfig::new()
         .with_target_partitions(1)
