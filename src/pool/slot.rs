@@ -237,8 +237,8 @@ impl Slot {
         result
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the parts of one call")]
     /// Computes a range of rows, in halves where the guest's memory is too small for all at once.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one call")]
     fn pieces(
         &mut self,
         bound: &Bound,
@@ -288,8 +288,8 @@ impl Slot {
         Ok(Output { array, row_errors })
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the parts of one call")]
     /// One entry into the guest; `None` when the rows are too many for its memory.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one call")]
     fn piece(
         &mut self,
         bound: &Bound,
@@ -561,9 +561,10 @@ fn were_given(bound: &Bound, arguments: &[Source], data_type: &DataType) -> bool
 /// Refuses to make more nulls than a result may take: the width of a type is the guest's to say.
 pub(super) fn check_null_size(bound: &Bound, rows: usize, limit: u64) -> Result<(), Fault> {
     let bytes = bound.result_layout.null_bytes(rows as u64);
-    let run_ends = matches!(bound.result.data_type(), DataType::RunEndEncoded(..));
+    // 16 bits cannot count further; wider run ends can.
+    let short_runs = matches!(bound.result.data_type(), DataType::RunEndEncoded(ends, _) if ends.data_type() == &DataType::Int16);
     if bytes.is_none_or(|bytes| bytes > limit)
-        || (run_ends && rows > i16::MAX.unsigned_abs().into())
+        || (short_runs && rows > i16::MAX.unsigned_abs().into())
     {
         return Err(Fault::OutputTooLarge { limit });
     }
