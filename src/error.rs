@@ -262,6 +262,16 @@ pub enum StartError {
         /// What is wrong there.
         reason: String,
     },
+    /// Init arguments for a UDF without a state.
+    #[error(
+        "`{udf}` of {module} has no state, so there is nothing to give init arguments to; leave them out"
+    )]
+    NoState {
+        /// The module's name.
+        module: String,
+        /// The pool's name, which is the UDF's unless it was given another.
+        udf: String,
+    },
     /// `init` answered an error.
     #[error("{place}: init failed: {message} (init arguments {args_digest})")]
     Init {
@@ -316,6 +326,7 @@ impl StartError {
         match self {
             StartError::UnknownState { .. }
             | StartError::InitArgs { .. }
+            | StartError::NoState { .. }
             | StartError::TooManySlots { .. } => ErrorClass::Usage,
             StartError::Grant { .. } => ErrorClass::Io,
             StartError::Slot { fault, .. } => fault.class(),
@@ -397,9 +408,7 @@ pub enum Fault {
         code: i32,
     },
     /// Wall time.
-    #[error(
-        "{entry} took longer than {limit:?}; raise the limit (`Policy::call_time`, `--timeout`) or send fewer rows per call"
-    )]
+    #[error("{entry} took longer than {limit:?}; {}", time_advice(entry))]
     Time {
         /// Which entry point.
         entry: &'static str,
@@ -408,7 +417,9 @@ pub enum Fault {
     },
     /// Linear memory.
     #[error(
-        "the guest needed more memory than its limit of {limit} bytes ({requested} bytes asked for); raise it (`Policy::memory`, `--memory`) or send fewer rows per call"
+        "the guest needed more memory than its limit of {} ({} asked for); raise it (`Policy::memory`, `--memory`) or send fewer rows per call",
+        size(limit),
+        size(requested)
     )]
     Memory {
         /// The limit in bytes.
@@ -426,7 +437,9 @@ pub enum Fault {
     },
     /// One row does not fit the guest's memory.
     #[error(
-        "a single row needs {bytes} bytes of arguments, which the guest could not allocate within its limit of {limit} bytes; raise it (`Policy::memory`, `--memory`)"
+        "a single row needs {} of arguments, which the guest could not allocate within its limit of {}; raise it (`Policy::memory`, `--memory`)",
+        size(bytes),
+        size(limit)
     )]
     RowTooLarge {
         /// Bytes of the row's arguments.
@@ -436,7 +449,8 @@ pub enum Fault {
     },
     /// The result is larger than the policy allows.
     #[error(
-        "the result is larger than {limit} bytes; send fewer rows per call (`--batch-size`) or raise `Policy::output_bytes`"
+        "the result is larger than {}; send fewer rows per call (`--batch-size`) or raise `Policy::output_bytes`",
+        size(limit)
     )]
     OutputTooLarge {
         /// The limit in bytes.
@@ -520,6 +534,26 @@ impl Fault {
                 | Fault::Row { .. }
                 | Fault::Closed
         )
+    }
+}
+
+/// What to do about an entry that took too long.
+fn time_advice(entry: &str) -> &'static str {
+    match entry {
+        "init" | "_initialize" | "starting the instance" => {
+            "raise the limit (`Policy::init_time`, `--init-timeout`), or give `init` less to do"
+        }
+        _ => "raise the limit (`Policy::call_time`, `--timeout`) or send fewer rows per call",
+    }
+}
+
+/// Bytes in the largest binary unit that leaves a whole number.
+fn size(bytes: &u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    let whole = |(_, unit): &&(&str, u64)| bytes.is_multiple_of(*unit) && *bytes > 0;
+    match UNITS.iter().find(whole) {
+        Some((name, unit)) => format!("{} {name}", bytes.checked_div(*unit).unwrap_or(*bytes)),
+        None => format!("{bytes} bytes"),
     }
 }
 

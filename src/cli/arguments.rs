@@ -11,7 +11,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, cast};
 use datafusion::prelude::SessionContext;
 
-use super::failure::Failure;
+use super::failure::{Failure, first_paragraph};
 use super::suggest::existing;
 use crate::plan::PoolArgument;
 use crate::{Argument, ArgumentType, Call, Function, Module};
@@ -249,15 +249,15 @@ fn sql_literal(parameter: &str, text: &str, state: &SessionState) -> Result<Arra
     let empty = DFSchema::empty();
     let expression = state
         .create_logical_expr(text, &empty)
-        .map_err(|e| wrong(e.strip_backtrace()))?;
+        .map_err(|_| wrong("it cannot be read as one".to_owned()))?;
     let context = SessionContext::new_with_state(state.clone());
     let physical = context
         .create_physical_expr(expression, &empty)
-        .map_err(|e| wrong(e.strip_backtrace()))?;
+        .map_err(|_| wrong("it is not a constant".to_owned()))?;
     let nothing = arrow::array::RecordBatch::new_empty(Arc::new(Schema::empty()));
     let value = physical
         .evaluate(&nothing)
-        .map_err(|e| wrong(e.strip_backtrace()))?;
+        .map_err(|e| wrong(first_paragraph(&e.strip_backtrace())))?;
     match value {
         datafusion::logical_expr::ColumnarValue::Scalar(value) => {
             value.to_array().map_err(|e| wrong(e.strip_backtrace()))

@@ -52,9 +52,14 @@ pub(crate) async fn signalled() -> Exit {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+        let signals = (
+            signal(SignalKind::terminate()),
+            signal(SignalKind::hangup()),
+        );
+        if let (Ok(mut terminate), Ok(mut hangup)) = signals {
             return tokio::select! {
                 _ = terminate.recv() => Exit::Terminated,
+                _ = hangup.recv() => Exit::HungUp,
                 _ = tokio::signal::ctrl_c() => Exit::Interrupted,
             };
         }

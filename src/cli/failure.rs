@@ -2,7 +2,6 @@
 
 use std::error::Error as StdError;
 
-use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 
 use super::io::{InputError, OutputError};
@@ -27,8 +26,17 @@ pub(crate) enum Exit {
     Trap = 6,
     /// Interrupted from the keyboard.
     Interrupted = 130,
+    /// The terminal is gone.
+    HungUp = 129,
     /// Asked to end.
     Terminated = 143,
+}
+
+impl Exit {
+    /// Whether somebody asked the process to end.
+    pub(crate) fn is_signal(self) -> bool {
+        matches!(self, Exit::Interrupted | Exit::HungUp | Exit::Terminated)
+    }
 }
 
 /// What is printed, and how the process ends.
@@ -134,12 +142,10 @@ impl From<DataFusionError> for Failure {
         if let Some(output) = find_error::<OutputError>(&error) {
             return Failure::io(output.to_string());
         }
-        let exit = if matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) {
-            Exit::Limit
-        } else if is_about_files(&error) {
-            Exit::Io
-        } else {
-            Exit::Failed
+        // Whatever is about files has been found above.
+        let exit = match error.find_root() {
+            DataFusionError::ResourcesExhausted(_) => Exit::Limit,
+            _ => Exit::Failed,
         };
         Failure {
             exit,
@@ -149,31 +155,12 @@ impl From<DataFusionError> for Failure {
     }
 }
 
-/// Whether reading or writing is what failed, rather than computing.
-fn is_about_files(error: &DataFusionError) -> bool {
-    if let Some(arrow) = find_error::<ArrowError>(error) {
-        return matches!(
-            arrow,
-            ArrowError::CsvError(_)
-                | ArrowError::ParseError(_)
-                | ArrowError::IpcError(_)
-                | ArrowError::ParquetError(_)
-                | ArrowError::IoError(..)
-        );
-    }
-    find_error::<parquet::errors::ParquetError>(error).is_some()
-        || find_error::<std::io::Error>(error).is_some()
-        || find_error::<datafusion::object_store::Error>(error).is_some()
-}
-
 /// Libraries may add dumps after their message.
-fn first_paragraph(text: &str) -> String {
+pub(crate) fn first_paragraph(text: &str) -> String {
     text.split("\n\n").next().unwrap_or(text).trim().to_owned()
 }
 
 /// Whether somebody downstream closed the pipe, which is no failure.
 pub(crate) fn is_broken_pipe(error: &(dyn StdError + 'static)) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    find_error::<std::io::Error>(error).is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
 }

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::{Exit, Failure};
-use terminal::Color;
+use terminal::{Color, printable};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -28,7 +28,7 @@ Exit codes:
   4    the module was refused
   5    a limit was reached: time, memory, output size
   6    the guest trapped
-  130  interrupted";
+  129, 130, 143  the terminal is gone, interrupted, asked to end";
 
 /// Runs user-defined functions, compiled to WebAssembly, over Apache Arrow data.
 #[derive(Debug, Parser)]
@@ -81,9 +81,13 @@ fn report(failure: &Failure) {
     let (error, hint) = (styles.get_error(), styles.get_valid());
     let mut stderr = anstream::stderr().lock();
     // Nothing is left to be told when stderr is closed.
-    let _ = writeln!(stderr, "{error}error:{error:#} {}", failure.message);
+    let _ = writeln!(
+        stderr,
+        "{error}error:{error:#} {}",
+        printable(&failure.message)
+    );
     if let Some(text) = &failure.hint {
-        let _ = writeln!(stderr, "{hint}hint:{hint:#} {text}");
+        let _ = writeln!(stderr, "{hint}hint:{hint:#} {}", printable(text));
     }
 }
 
@@ -91,7 +95,7 @@ fn report(failure: &Failure) {
 fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout().lock();
     match stdout
-        .write_all(text.as_bytes())
+        .write_all(printable(text).as_bytes())
         .and_then(|()| stdout.flush())
     {
         Err(error) if failure::is_broken_pipe(&error) => Ok(()),
@@ -104,5 +108,5 @@ fn print(text: &str) -> Result<(), Failure> {
 
 /// Writes a line to stderr, where nobody may listen.
 fn say(line: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", printable(line));
 }

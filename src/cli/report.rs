@@ -28,8 +28,8 @@ pub(crate) struct Done<'a> {
     pub(crate) rows: u64,
     /// The output file.
     pub(crate) output: &'a Path,
-    /// Its size.
-    pub(crate) bytes: u64,
+    /// Its size, where it is a file.
+    pub(crate) bytes: Option<u64>,
     /// From the start of the command.
     pub(crate) time: Duration,
     /// What its pool did.
@@ -42,7 +42,7 @@ struct RunMetrics {
     rows: u64,
     seconds: f64,
     output: String,
-    output_bytes: u64,
+    output_bytes: Option<u64>,
     pools: Vec<PoolMetrics>,
 }
 
@@ -55,10 +55,11 @@ pub(crate) fn report(
     let output = done.output.display().to_string();
     let seconds = done.time.as_secs_f64();
     if !quiet {
-        let (rows, bytes) = (HumanCount(done.rows), HumanBytes(done.bytes));
-        say(&format!(
-            "{rows} rows → {output} ({bytes}) in {seconds:.1} s"
-        ));
+        let rows = HumanCount(done.rows);
+        let size = done
+            .bytes
+            .map_or_else(String::new, |bytes| format!(" ({})", HumanBytes(bytes)));
+        say(&format!("{rows} rows → {output}{size} in {seconds:.1} s"));
     }
     match form {
         None => Ok(()),

@@ -1,12 +1,13 @@
 //! `wasmill run`: one UDF over files.
 
+use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::datatypes::Schema;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use datafusion::common::{Column, Result as PlanResult, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -14,12 +15,13 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionConfig;
 use indicatif::ProgressBar;
+use parquet::basic::{BrotliLevel, Compression as Codec, GzipLevel, ZstdLevel};
 
 use super::arguments::{ArgOption, BoundCall, bind};
 use super::columns::{OutputColumn, choose};
 use super::ending::{PoolKeeper, blocking, signalled};
-use super::failure::{Exit, Failure};
-use super::io::{self, Format, Input, StagedFile};
+use super::failure::{Exit, Failure, is_broken_pipe};
+use super::io::{self, Encoding, Format, Input, Output};
 use super::report::{Done, MetricsForm, report, rows_written};
 use super::say;
 use super::terminal::progress;
@@ -38,7 +40,11 @@ Examples:
     wasmill run tokenize.wasm encode -i texts.arrow -o tokens.arrow \\
       --init @vocabulary.json --slots 2 --arg text=body --as tokens --select tokens
 
-Formats: parquet, csv, arrow (an IPC file), arrow-stream; by content or extension.
+  In a pipe:
+    cat in.csv | wasmill run math.wasm gcd --format jsonl | head
+
+Formats: parquet, csv, json (one array), jsonl (one object a line), arrow (an IPC file),
+arrow-stream; by content or extension. Tables are for output only.
 An output file appears when it is complete, or not at all.";
 
 /// Runs one UDF over files and writes the input's columns and its result
@@ -51,21 +57,28 @@ pub(crate) struct RunArgs {
     /// The UDF's name
     udf: String,
 
-    /// Input file; give it several times for several files, read in that order
-    #[arg(short, long = "input", value_name = "FILE", required = true)]
+    /// Input: a file, a folder, a pattern in quotes, or - for the standard input [default: -]
+    ///
+    /// Give it several times for several inputs, which are read in that order. The files of a folder
+    /// or pattern are read in the order of their names.
+    #[arg(short, long = "input", value_name = "FILE")]
     input: Vec<PathBuf>,
 
-    /// Output file
+    /// Output file, or - for the standard output [default: -]
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    output: Option<PathBuf>,
 
     /// Format of the input [default: by content, then extension]
     #[arg(long, value_enum, value_name = "FORMAT")]
     input_format: Option<Format>,
 
-    /// Format of the output [default: by extension]
+    /// Format of the output [default: by extension; table on a terminal, csv into a pipe]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
+
+    /// Compression of Parquet output
+    #[arg(long, value_enum, value_name = "CODEC", default_value_t)]
+    compression: Compression,
 
     /// Argument of a parameter: a column, or lit:VALUE for a constant [default: the column named like the parameter]
     #[arg(long, value_name = "NAME=COLUMN")]
@@ -98,8 +111,12 @@ pub(crate) struct RunArgs {
     memory: u64,
 
     /// Most time of one call
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     timeout: Duration,
+
+    /// Most time that a slot takes to start, its init included
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    init_timeout: Duration,
 
     /// Report what the run did: text to stderr, json to stdout
     #[arg(long, value_enum, value_name = "FORM")]
@@ -125,6 +142,15 @@ fn bytes(text: &str) -> Result<u64, String> {
         return Err("add a unit, as in 256MiB".to_owned());
     }
     text.parse::<bytesize::ByteSize>().map(|size| size.as_u64())
+}
+
+/// A time that is more than none.
+fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(time) if time.is_zero() => Err("a time of more than nothing is expected".to_owned()),
+        Ok(time) => Ok(time),
+        Err(e) => Err(format!("{e}; write it with its unit, as in 10s or 500ms")),
+    }
 }
 
 /// Qualifiers that keep the input's columns apart from the result.
@@ -155,7 +181,7 @@ pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
     });
     let stopped = result
         .as_ref()
-        .is_err_and(|failure| matches!(failure.exit, Exit::Interrupted | Exit::Terminated));
+        .is_err_and(|failure| failure.exit.is_signal());
     pool.close(if stopped {
         Duration::from_millis(500)
     } else {
@@ -167,7 +193,11 @@ pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
 
 async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     let started = Instant::now();
-    let format = output_format(&args)?;
+    let encoding = Encoding {
+        format: output_format(&args)?,
+        compression: args.compression.codec(),
+    };
+    let inputs = inputs(&args)?;
     let init = init_args(args.init.as_deref())?;
     let path = args.module.clone();
     let debug_lines = args.debug_lines;
@@ -175,18 +205,15 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
 
     // All that can be wrong with the command is found out before a slot is started.
     let planning = session(DEFAULT_BATCH, Pools::default());
-    let input = io::open(&planning, &args.input, args.input_format).await?;
+    let input = io::open(&planning, &inputs, args.input_format).await?;
     let schema = input.table.schema();
     let bound = bind(&module, &args.udf, &args.arg, &schema, INPUT, &planning)?;
     let name = args.name.clone().unwrap_or_else(|| args.udf.clone());
     let columns = choose(&args.select, &name, &schema)?;
     let output = Arc::new(bound.call.result().as_ref().clone().with_name(&name));
-    io::check_columns(
-        &output_schema(&columns, &output, &schema),
-        format,
-        &args.output,
-    )?;
-    let file = StagedFile::create(&args.output)?;
+    let place = Output::create(args.output.as_deref(), encoding.format)?;
+    let columns_out = output_schema(&columns, &output, &schema);
+    io::check_columns(&columns_out, &encoding, place.name())?;
 
     let bar = progress(input.rows, args.quiet);
     let starting = pool_builder(&args, &module, &bound, init, &bar);
@@ -212,18 +239,24 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     let plan = logical_plan(&input, call, batch_size, &columns)?;
     let plan = session.create_physical_plan(&plan).await?;
     let stage = Arc::clone(&plan);
-    let plan = io::sink(&session, plan, &file, format).await?;
+    let plan = io::sink(plan, &place, encoding);
 
     let watching = watch(stage, bar.clone());
     let written = collect(plan, session.task_ctx()).await;
     watching.abort();
     bar.finish_and_clear();
-    let rows = rows_written(&written?);
-    let bytes = file.commit()?;
+    let rows = match written {
+        Ok(batches) => rows_written(&batches),
+        // Whoever reads the output has seen enough.
+        Err(error) if is_broken_pipe(&error) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let name = place.name().to_owned();
+    let bytes = place.commit()?;
     drop(session);
     let done = Done {
         rows,
-        output: &args.output,
+        output: &name,
         bytes,
         time: started.elapsed(),
         pool: pool.metrics(),
@@ -231,16 +264,66 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     report(done, args.metrics, args.quiet)
 }
 
+/// The inputs that are meant. Nobody types data into a terminal, so help is better there.
+fn inputs(args: &RunArgs) -> Result<Vec<PathBuf>, Failure> {
+    if !args.input.is_empty() {
+        return Ok(args.input.clone());
+    }
+    if std::io::stdin().is_terminal() {
+        return Err(Failure::usage("there is no input")
+            .hint("name a file with -i FILE, or send data into the standard input"));
+    }
+    Ok(vec![PathBuf::from(io::STANDARD)])
+}
+
 fn output_format(args: &RunArgs) -> Result<Format, Failure> {
-    args.format
-        .or_else(|| Format::of_name(&args.output))
-        .ok_or_else(|| {
+    let file = args
+        .output
+        .as_deref()
+        .filter(|path| *path != Path::new(io::STANDARD));
+    match (args.format, file) {
+        (Some(format), _) => Ok(format),
+        (None, Some(path)) => Format::of_name(path).ok_or_else(|| {
             Failure::usage(format!(
                 "the format of {} is not known from its name",
-                args.output.display()
+                path.display()
             ))
-            .hint("name it with --format, or use the extension .parquet, .csv, .arrow or .arrows")
-        })
+            .hint("name it with --format, or use the extension .parquet, .csv, .json, .jsonl, .arrow or .arrows")
+        }),
+        (None, None) if std::io::stdout().is_terminal() => Ok(Format::Table),
+        (None, None) => Ok(Format::Csv),
+    }
+}
+
+/// Codecs of Parquet pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Compression {
+    /// Zstandard: small, and fast to read
+    #[default]
+    Zstd,
+    /// Snappy: larger, and read everywhere
+    Snappy,
+    /// LZ4, without a frame
+    Lz4,
+    /// As in gzip: small and slow
+    Gzip,
+    /// Brotli: smallest and slowest
+    Brotli,
+    /// None at all
+    None,
+}
+
+impl Compression {
+    fn codec(self) -> Codec {
+        match self {
+            Compression::Zstd => Codec::ZSTD(ZstdLevel::default()),
+            Compression::Snappy => Codec::SNAPPY,
+            Compression::Lz4 => Codec::LZ4_RAW,
+            Compression::Gzip => Codec::GZIP(GzipLevel::default()),
+            Compression::Brotli => Codec::BROTLI(BrotliLevel::default()),
+            Compression::None => Codec::UNCOMPRESSED,
+        }
+    }
 }
 
 fn init_args(given: Option<&str>) -> Result<Option<serde_json::Value>, Failure> {
@@ -300,7 +383,13 @@ fn load(path: &Path, debug_lines: bool) -> Result<Module, Failure> {
         debug_lines,
         ..EngineConfig::default()
     })?;
-    Ok(Module::from_file(&engine, path)?)
+    Module::from_file(&engine, path).map_err(|e| {
+        let failure = Failure::from(e);
+        match failure.exit {
+            Exit::Module => failure.hint(format!("the module is {}", path.display())),
+            _ => failure,
+        }
+    })
 }
 
 fn pool_builder(
@@ -313,6 +402,7 @@ fn pool_builder(
     let policy = Policy {
         memory: args.memory,
         call_time: args.timeout,
+        init_time: args.init_timeout,
         ..Policy::default()
     };
     let builder = Pool::builder(module)

@@ -1,5 +1,6 @@
 //! The terminal: colours, the progress bar, the last word on panics.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,6 +61,22 @@ pub(crate) fn without_panic_output<T>(run: impl FnOnce() -> T) -> Result<T, Stri
             .or_else(|| panic.downcast_ref::<&str>().copied());
         text.unwrap_or("it cannot be decoded").to_owned()
     })
+}
+
+/// Text of files and modules without the characters that steer a terminal.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(steers) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match steers(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// A bar on stderr, hidden where nobody would look at it.

@@ -44,7 +44,7 @@ impl Module {
         let refused = |reason| BindError::Arguments {
             module: self.name().to_owned(),
             udf: udf.to_owned(),
-            found: describe(arguments),
+            found: describe(arguments, &overloads),
             reason,
         };
         let mut fits: Vec<(Cost, Resolved)> = overloads
@@ -87,22 +87,35 @@ impl Module {
         match nearest(udf, &names) {
             Some(name) => format!("did you mean `{name}`?"),
             None => {
-                let shown: Vec<String> = names.iter().take(20).map(|n| format!("`{n}`")).collect();
-                format!("it has {}", shown.join(", "))
+                const SHOWN: usize = 30;
+                let shown: Vec<String> =
+                    names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect();
+                let more = match names.len().saturating_sub(SHOWN) {
+                    0 => String::new(),
+                    more => format!(" and {more} more"),
+                };
+                format!("it has {}{more}", shown.join(", "))
             }
         }
     }
 }
 
-fn describe(arguments: &[ArgumentType]) -> String {
-    let types: Vec<String> = arguments
+/// The arguments under the names of their parameters, which overloads usually share.
+fn describe(arguments: &[ArgumentType], overloads: &[&Arc<Function>]) -> String {
+    let named = overloads
         .iter()
-        .map(|a| match a {
+        .find(|f| f.parameters.len() == arguments.len());
+    let types = arguments.iter().enumerate().map(|(i, argument)| {
+        let shown = match argument {
             ArgumentType::Typed(t) => t.to_string(),
             ArgumentType::Literal(text) => format!("literal {text:?}"),
-        })
-        .collect();
-    types.join(", ")
+        };
+        match named.and_then(|f| f.parameters.get(i)) {
+            Some(parameter) => format!("{}: {shown}", parameter.name),
+            None => shown,
+        }
+    });
+    types.collect::<Vec<_>>().join(", ")
 }
 
 /// How far columns are cast, then how far literals are read from their looks.

@@ -192,21 +192,24 @@ impl PoolBuilder {
     }
 
     fn check_args(&self, state: Option<&State>) -> Result<(String, String), StartError> {
-        let refused = |(path, reason): (String, String)| StartError::InitArgs {
-            module: self.module.name().to_owned(),
-            state: state.map_or_else(|| "(stateless)".to_owned(), |s| s.name.clone()),
-            path: clean_line(&path),
-            reason: clean_line(&reason),
-        };
+        let module = || self.module.name().to_owned();
         let given = &self.init_args;
         let args = match state {
-            Some(state) => check_init_args(&state.init_args, given.clone()).map_err(refused)?,
+            Some(state) => {
+                let refused = |(path, reason): (String, String)| StartError::InitArgs {
+                    module: module(),
+                    state: state.name.clone(),
+                    path: clean_line(&path),
+                    reason: clean_line(&reason),
+                };
+                check_init_args(&state.init_args, given.clone()).map_err(refused)?
+            }
             None if given.as_object().is_some_and(serde_json::Map::is_empty) => given.clone(),
             None => {
-                return Err(refused((
-                    "$".to_owned(),
-                    "were given to a function without a state; leave them out".to_owned(),
-                )));
+                return Err(StartError::NoState {
+                    module: module(),
+                    udf: self.name.clone().unwrap_or_else(module),
+                });
             }
         };
         let text = args.to_string();

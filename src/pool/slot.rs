@@ -313,7 +313,17 @@ impl Slot {
         let constants = bound.function.constants;
         let prepared = self.prepared.get_mut(at).ok_or(Fault::Closed)?;
         if !constants {
-            prepared.expand(bound, arguments, rows.end)?;
+            let bytes = spread_bytes(bound, arguments, count);
+            if bytes > self.guest.memory_limit() {
+                if count > 1 {
+                    return Ok(None);
+                }
+                return Err(Fault::RowTooLarge {
+                    bytes,
+                    limit: self.guest.memory_limit(),
+                });
+            }
+            prepared.expand(bound, arguments, count)?;
         }
         place_dictionaries(&mut self.guest, prepared, bound, arguments, limit)?;
         let places: Vec<u32> = prepared.dictionaries.iter().map(|d| d.address).collect();
@@ -548,6 +558,17 @@ impl Prepared {
         }
         Ok(())
     }
+}
+
+/// Bytes that constants take when they are spread over `rows` rows.
+fn spread_bytes(bound: &Bound, arguments: &[Source], rows: usize) -> u64 {
+    let constants = bound.arguments.iter().zip(arguments);
+    constants
+        .filter(|(argument, _)| argument.constant.is_some())
+        .filter_map(|(_, source)| source.data()?.get_slice_memory_size().ok())
+        .fold(0_u64, |sum, one| {
+            sum.saturating_add((one as u64).saturating_mul(rows as u64))
+        })
 }
 
 /// Whether the arguments themselves hold values of this type that mean nothing in it.

@@ -121,15 +121,17 @@ impl SlotLog {
 
     /// A new entry into the guest: the budget is whole again.
     pub(crate) fn begin_entry(&mut self) {
-        if self.dropped > 0 {
-            let text = format!(
-                "{} more bytes of log were dropped (limit {} per call)",
-                self.dropped, self.limit
-            );
+        self.note_dropped();
+        self.left = self.limit;
+    }
+
+    fn note_dropped(&mut self) {
+        let dropped = std::mem::take(&mut self.dropped);
+        if dropped > 0 {
+            let limit = self.limit;
+            let text = format!("{dropped} more bytes of log were dropped (limit {limit} per call)");
             self.emit(LogLevel::Warn, &text);
         }
-        self.left = self.limit;
-        self.dropped = 0;
     }
 
     /// Takes what a guest said; several lines become several lines. A fixed cost is added to each, so
@@ -175,6 +177,13 @@ impl SlotLog {
     }
 }
 
+/// What was dropped in the last entry is told too.
+impl Drop for SlotLog {
+    fn drop(&mut self) {
+        self.note_dropped();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,7 +207,7 @@ mod tests {
             log.write(LogLevel::Info, b"\n");
         }
         log.write(LogLevel::Info, &[b'x'; 5000]);
-        log.begin_entry();
+        drop(log);
         let lines = lines.lock().expect("not poisoned");
         assert_eq!(lines[0], "a\\u{1b}[31m\\r");
         assert_eq!(lines[1], "forged\u{fffd}");

@@ -93,11 +93,11 @@ fn types_that_do_not_fit_are_named() {
         ),
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
-    error: `gcd` of math cannot take (Utf8, Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
+    error: `gcd` of math cannot take (a: Utf8, b: Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
 
-    error: `gcd` of math cannot take (literal "1.5", Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
+    error: `gcd` of math cannot take (a: literal "1.5", b: Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
 
-    error: the constant "name" for `x` is not an SQL literal: Schema error: No field named name.
+    error: the constant "name" for `x` is not an SQL literal: it cannot be read as one
     hint: the parameter takes any type, so write the literal as in SQL: 3, 1.5, true, 'text', null, DATE '2020-01-01'
     "#);
 }
@@ -113,6 +113,7 @@ fn options_with_nonsense_are_refused() {
         "--batch-size -5",
         "--memory 256",
         "--timeout 10",
+        "--timeout 0s",
         "--arg x",
         "--init {",
         "--format xml",
@@ -125,8 +126,7 @@ fn options_with_nonsense_are_refused() {
         );
     }
     said(&workplace, "run $math gcd -i in.csv -o out.unknown", 2);
-    said(&workplace, "run $math gcd -o out.csv", 2);
-    said(&workplace, "run $math gcd -i in.csv", 2);
+    said(&workplace, "run $math", 2);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn files_that_cannot_be_used_are_named() {
 
     error: unknown.xyz cannot be used: its format is not known from its name or first bytes; name it with --input-format
 
-    error: . cannot be used: it is a folder; name the files in it
+    error: ./broken.parquet cannot be used: it is parquet, and ./broken.arrow is arrow; give files of one format
 
     error: cannot write missing/out.csv: No such file or directory (os error 2)
 

@@ -5,6 +5,7 @@
 mod cli;
 mod cli_arrow_files;
 mod cli_errors;
+mod cli_formats;
 mod cli_inspect;
 mod cli_pools;
 mod cli_run;

@@ -1,6 +1,6 @@
 //! The column that says which rows failed.
 
-use arrow::array::make_array;
+use arrow::array::{Array, make_array};
 use arrow::datatypes::{DataType, Field};
 
 use super::super::frame::{ARRAY_BYTES, clean_text};
@@ -53,6 +53,9 @@ impl RowErrors {
             return Ok(Vec::new());
         }
         let array = make_array(reader.array(&self.layout, &raw, 0, count)?);
+        if array.logical_null_count() > 0 {
+            return Err(malformed("some of them are null".to_owned()));
+        }
         let columns = array
             .as_struct_opt()
             .ok_or_else(|| malformed("not a struct".to_owned()))?;

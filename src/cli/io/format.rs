@@ -1,12 +1,11 @@
 //! The formats, and how a file's is found out.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use clap::ValueEnum;
 
-use super::InputError;
+use super::{InputError, Source};
 
 /// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -15,10 +14,18 @@ pub(crate) enum Format {
     Parquet,
     /// Comma-separated values with a header line
     Csv,
+    /// JSON, one object a line
+    #[value(alias = "ndjson")]
+    Jsonl,
+    /// JSON, one array of objects
+    Json,
     /// Arrow IPC file, also known as Feather version 2
     Arrow,
     /// Arrow IPC stream
+    #[value(alias = "arrows")]
     ArrowStream,
+    /// A table for people; output only
+    Table,
 }
 
 impl Format {
@@ -28,44 +35,53 @@ impl Format {
         match extension.as_str() {
             "parquet" | "pq" => Some(Format::Parquet),
             "csv" => Some(Format::Csv),
+            "jsonl" | "ndjson" | "jsonlines" => Some(Format::Jsonl),
+            "json" => Some(Format::Json),
             "arrow" | "feather" | "ipc" => Some(Format::Arrow),
             "arrows" | "stream" => Some(Format::ArrowStream),
             _ => None,
         }
     }
 
-    /// The format of a file that exists: by its first bytes where they tell, else by its name.
+    /// The format of an input: by its first bytes where they tell, else by its name.
     ///
-    /// The bytes come first because `.arrow` and `.ipc` are in use for files and streams alike.
-    pub(crate) fn of_file(path: &Path) -> Result<Self, InputError> {
+    /// The bytes come first because `.arrow` and `.ipc` are in use for files and streams alike, and
+    /// `.json` for arrays and lines.
+    pub(crate) fn of_source(source: &Source) -> Result<Self, InputError> {
+        let name = source.name();
         let mut start = Vec::new();
-        let file = File::open(path).map_err(InputError::read(path))?;
-        let about = file.metadata().map_err(InputError::read(path))?;
-        if about.is_dir() {
-            return Err(InputError::unsupported(
-                path,
-                "it is a folder; name the files in it",
-            ));
-        }
-        if !about.is_file() {
-            return Err(InputError::unsupported(path, "it is not a regular file"));
-        }
-        file.take(8)
+        source
+            .look()?
+            .take(64)
             .read_to_end(&mut start)
-            .map_err(InputError::read(path))?;
-        let by_name = Self::of_name(path);
+            .map_err(InputError::read(name))?;
+        let by_name = Self::of_name(name);
         let by_bytes = match start.as_slice() {
             [b'P', b'A', b'R', b'1', ..] => Some(Format::Parquet),
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(Format::Arrow),
             [0xff, 0xff, 0xff, 0xff, ..] => Some(Format::ArrowStream),
+            text if by_name.is_none_or(Format::is_json) => match text.trim_ascii_start() {
+                [b'[', ..] => Some(Format::Json),
+                [b'{', ..] => Some(Format::Jsonl),
+                _ => None,
+            },
             _ => None,
         };
         by_bytes.or(by_name).ok_or_else(|| {
             InputError::unsupported(
-                path,
+                name,
                 "its format is not known from its name or first bytes; name it with --input-format",
             )
         })
+    }
+
+    fn is_json(self) -> bool {
+        matches!(self, Format::Json | Format::Jsonl)
+    }
+
+    /// Whether a terminal would show nonsense.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Format::Parquet | Format::Arrow | Format::ArrowStream)
     }
 
     /// The name in messages and on the command line.
@@ -73,8 +89,11 @@ impl Format {
         match self {
             Format::Parquet => "parquet",
             Format::Csv => "csv",
+            Format::Jsonl => "jsonl",
+            Format::Json => "json",
             Format::Arrow => "arrow",
             Format::ArrowStream => "arrow-stream",
+            Format::Table => "table",
         }
     }
 }

@@ -1,70 +1,82 @@
-//! Opens the input files as one table.
+//! Opens the inputs as one table.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::catalog::{Session, TableProvider};
 
-use super::arrow_table::ArrowTable;
-use super::file_table::FileTable;
+use super::decode::Decoder;
+use super::decoded_table::DecodedTable;
 use super::ipc_read::Framing;
-use super::{Format, InputError};
+use super::json_read::Nesting;
+use super::parquet_table::ParquetTable;
+use super::{Format, InputError, Source, expand};
 
 /// The input as a table.
 pub(crate) struct Input {
-    /// Reads the files in the order they were given, in one partition.
+    /// Reads the inputs in the order they were given, in one partition.
     pub(crate) table: Arc<dyn TableProvider>,
-    /// Rows of all files, where the format says so.
+    /// Rows of all inputs, where the format says so.
     pub(crate) rows: Option<usize>,
 }
 
-/// Opens files of one format whose columns agree.
+/// Opens inputs of one format whose columns agree: files, folders, patterns, or `-`.
 pub(crate) async fn open(
     session: &dyn Session,
-    files: &[PathBuf],
+    inputs: &[PathBuf],
     format: Option<Format>,
 ) -> Result<Input, InputError> {
+    let sources = expand::sources(inputs)?;
     let format = match format {
         Some(format) => format,
-        None => common_format(files)?,
+        None => common_format(&sources)?,
     };
-    match format {
-        Format::Arrow | Format::ArrowStream => {
-            let framing = if format == Format::Arrow {
-                Framing::File
-            } else {
-                Framing::Stream
-            };
-            Ok(Input {
-                table: Arc::new(ArrowTable::open(files, framing)?),
-                rows: None,
-            })
-        }
-        Format::Parquet | Format::Csv => {
-            let table = FileTable::open(session, files, format).await?;
-            Ok(Input {
+    let decoder = match format {
+        Format::Parquet => {
+            let table = ParquetTable::open(session, &sources).await?;
+            return Ok(Input {
                 rows: table.rows(),
                 table: Arc::new(table),
-            })
+            });
         }
-    }
+        Format::Arrow => Decoder::Ipc(Framing::File),
+        Format::ArrowStream => Decoder::Ipc(Framing::Stream),
+        Format::Csv => Decoder::Csv,
+        Format::Jsonl => Decoder::Json(Nesting::Lines),
+        Format::Json => Decoder::Json(Nesting::Array),
+        Format::Table => {
+            let name = sources.first().map_or("the input".as_ref(), Source::name);
+            return Err(InputError::unsupported(name, "tables are for output only"));
+        }
+    };
+    let sources = match format {
+        Format::Arrow => sources
+            .iter()
+            .map(Source::seekable)
+            .collect::<Result<Vec<_>, _>>()?,
+        _ => sources,
+    };
+    Ok(Input {
+        table: Arc::new(DecodedTable::open(&sources, decoder)?),
+        rows: None,
+    })
 }
 
-fn common_format(files: &[PathBuf]) -> Result<Format, InputError> {
-    let mut common: Option<(Format, &PathBuf)> = None;
-    for path in files {
-        let format = Format::of_file(path)?;
+fn common_format(sources: &[Source]) -> Result<Format, InputError> {
+    let mut common: Option<(Format, &Source)> = None;
+    for source in sources {
+        let format = Format::of_source(source)?;
         match common {
             Some((expected, first)) if expected != format => {
                 let reason = format!(
                     "it is {}, and {} is {}; give files of one format",
                     format.name(),
-                    first.display(),
+                    first.name().display(),
                     expected.name()
                 );
-                return Err(InputError::unsupported(path, reason));
+                return Err(InputError::unsupported(source.name(), reason));
             }
-            _ => common = Some((format, path)),
+            _ => common = Some((format, source)),
         }
     }
     Ok(common.map_or(Format::Parquet, |(format, _)| format))

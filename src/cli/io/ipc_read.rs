@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch};
@@ -17,8 +17,8 @@ use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{RecordBatchDecoder, read_dictionary};
 use arrow::ipc::{Block, Message, MessageHeader, root_as_footer, root_as_message};
 
-use super::InputError;
 use super::ipc_check::{body_length, check_body, check_schema};
+use super::{InputError, Source};
 use crate::cli::terminal::without_panic_output;
 
 const MAGIC: &[u8; 6] = b"ARROW1";
@@ -36,13 +36,30 @@ pub(super) enum Framing {
 /// An open file whose schema has been read.
 pub(super) struct IpcReader {
     path: PathBuf,
-    source: BufReader<File>,
-    /// Bytes from here to the end of the file.
-    remaining: u64,
+    bytes: Bytes,
+    /// Bytes from here to the end; `None` where nobody knows.
+    remaining: Option<u64>,
     schema: SchemaRef,
     dictionaries: HashMap<i64, ArrayRef>,
     /// Record batches still to be read, last first; `None` for a stream, which is read in order.
     blocks: Option<Vec<BlockAt>>,
+}
+
+/// What is read from.
+enum Bytes {
+    /// From front to back.
+    InOrder(BufReader<Box<dyn Read + Send>>),
+    /// Where the footer says.
+    Anywhere(BufReader<File>),
+}
+
+impl Bytes {
+    fn reader(&mut self) -> &mut dyn Read {
+        match self {
+            Bytes::InOrder(reader) => reader,
+            Bytes::Anywhere(reader) => reader,
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -53,26 +70,54 @@ struct BlockAt {
 }
 
 impl IpcReader {
-    /// Opens a file and reads its schema.
-    pub(super) fn open(path: &Path, framing: Framing) -> Result<Self, InputError> {
-        let file = File::open(path).map_err(InputError::read(path))?;
-        let about = file.metadata().map_err(InputError::read(path))?;
-        if !about.is_file() {
-            return Err(InputError::unsupported(path, "it is not a regular file"));
+    /// Opens a source for a look at its schema only.
+    pub(super) fn look(source: &Source, framing: Framing) -> Result<Self, InputError> {
+        match framing {
+            Framing::File => Self::open(source, framing),
+            Framing::Stream => Self::stream(source, source.look()?),
         }
-        let mut reader = IpcReader {
-            path: path.to_owned(),
-            source: BufReader::with_capacity(64 << 10, file),
-            remaining: about.len(),
+    }
+
+    /// Opens a source and reads its schema.
+    pub(super) fn open(source: &Source, framing: Framing) -> Result<Self, InputError> {
+        match framing {
+            Framing::Stream => Self::stream(source, source.open()?),
+            Framing::File => {
+                let file = source.open_file()?;
+                let size = file
+                    .metadata()
+                    .map_err(InputError::read(source.name()))?
+                    .len();
+                let bytes = Bytes::Anywhere(BufReader::with_capacity(64 << 10, file));
+                let mut reader = Self::new(source, bytes, Some(size));
+                reader.read_footer(size)?;
+                Ok(reader)
+            }
+        }
+    }
+
+    fn stream(source: &Source, bytes: BufReader<Box<dyn Read + Send>>) -> Result<Self, InputError> {
+        let size = match source.path() {
+            None => None,
+            Some(path) => {
+                let about = std::fs::metadata(path).map_err(InputError::read(source.name()))?;
+                Some(about.len())
+            }
+        };
+        let mut reader = Self::new(source, Bytes::InOrder(bytes), size);
+        reader.read_schema_message()?;
+        Ok(reader)
+    }
+
+    fn new(source: &Source, bytes: Bytes, remaining: Option<u64>) -> Self {
+        IpcReader {
+            path: source.name().to_owned(),
+            bytes,
+            remaining,
             schema: Arc::new(Schema::empty()),
             dictionaries: HashMap::new(),
             blocks: None,
-        };
-        match framing {
-            Framing::File => reader.read_footer()?,
-            Framing::Stream => reader.read_schema_message()?,
         }
-        Ok(reader)
     }
 
     pub(super) fn schema(&self) -> &SchemaRef {
@@ -150,7 +195,8 @@ impl IpcReader {
         match without_panic_output(decode) {
             Ok(Ok(decoded)) => Ok(decoded),
             Ok(Err(error)) => Err(self.corrupt(error.to_string())),
-            Err(panic) => Err(self.corrupt(format!("the file is corrupt ({panic})"))),
+            // What it says is about the reader's code, not about the file.
+            Err(_) => Err(self.corrupt("its contents contradict themselves")),
         }
     }
 
@@ -206,7 +252,7 @@ impl IpcReader {
             return Ok(None);
         }
         let metadata = self.read_bytes(u64::from(length), "the metadata of a message")?;
-        let body = body_length(&self.parse(&metadata)?, self.remaining)
+        let body = body_length(&self.parse(&metadata)?, self.remaining.unwrap_or(u64::MAX))
             .map_err(|reason| self.corrupt(reason))?;
         let body = self.read_bytes(body as u64, "the body of a message")?;
         Ok(Some((metadata, body)))
@@ -223,37 +269,50 @@ impl IpcReader {
 
     fn read_at_most(&mut self, length: u64) -> Result<Vec<u8>, InputError> {
         let mut bytes = Vec::new();
-        let read = (&mut self.source)
+        let read = self
+            .bytes
+            .reader()
             .take(length)
             .read_to_end(&mut bytes)
             .map_err(InputError::read(&self.path))?;
-        self.remaining = self.remaining.saturating_sub(read as u64);
+        self.pass(read as u64);
         Ok(bytes)
+    }
+
+    fn pass(&mut self, bytes: u64) {
+        self.remaining = self.remaining.map(|left| left.saturating_sub(bytes));
     }
 
     /// Exactly `length` bytes. Memory is taken only for bytes that exist.
     fn read_bytes(&mut self, length: u64, what: &str) -> Result<Buffer, InputError> {
-        let size = usize::try_from(length)
-            .ok()
-            .filter(|_| length <= self.remaining);
+        let Some(left) = self.remaining else {
+            let bytes = self.read_at_most(length)?;
+            if bytes.len() as u64 != length {
+                return Err(self.corrupt(format!(
+                    "{what} claims {length} bytes where {} were left",
+                    bytes.len()
+                )));
+            }
+            return Ok(Buffer::from_vec(bytes));
+        };
+        let size = usize::try_from(length).ok().filter(|_| length <= left);
         let Some(size) = size else {
-            let left = self.remaining;
             return Err(self.corrupt(format!(
                 "{what} claims {length} bytes where {left} are left"
             )));
         };
         let mut buffer = MutableBuffer::from_len_zeroed(size);
-        self.source
+        self.bytes
+            .reader()
             .read_exact(&mut buffer)
             .map_err(InputError::read(&self.path))?;
-        self.remaining = self.remaining.saturating_sub(length);
+        self.pass(length);
         Ok(buffer.into())
     }
 
     // Files: a footer says where the messages are.
 
-    fn read_footer(&mut self) -> Result<(), InputError> {
-        let size = self.remaining;
+    fn read_footer(&mut self, size: u64) -> Result<(), InputError> {
         let magic = self.read_at_most(MAGIC.len() as u64)?;
         if magic.as_slice() != MAGIC {
             return Err(self.corrupt("it is not an Arrow file: it does not begin with ARROW1"));
@@ -325,16 +384,13 @@ impl IpcReader {
     }
 
     fn read_range(&mut self, start: u64, length: u64, what: &str) -> Result<Buffer, InputError> {
-        let size = self
-            .source
-            .get_ref()
-            .metadata()
-            .map_err(InputError::read(&self.path))?
-            .len();
-        self.source
-            .seek(SeekFrom::Start(start))
-            .map_err(InputError::read(&self.path))?;
-        self.remaining = size.saturating_sub(start);
+        let Bytes::Anywhere(file) = &mut self.bytes else {
+            return Err(self.corrupt("it cannot be read out of order"));
+        };
+        let read = || InputError::read(&self.path);
+        let size = file.get_ref().metadata().map_err(read())?.len();
+        file.seek(SeekFrom::Start(start)).map_err(read())?;
+        self.remaining = Some(size.saturating_sub(start));
         self.read_bytes(length, what)
     }
 }

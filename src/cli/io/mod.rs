@@ -1,20 +1,31 @@
-//! Files in and out: formats, readers that trust nothing, writers whose files appear whole.
+//! Data in and out: formats, readers that trust nothing, writers whose files appear whole.
 
-mod arrow_sink;
-mod arrow_table;
+mod csv_read;
+mod decode;
+mod decoded_table;
+mod encode;
 mod error;
-mod file_table;
+mod expand;
 mod format;
+mod in_order;
 mod input;
 mod ipc_check;
 mod ipc_read;
+mod json_read;
 mod output;
+mod parquet_table;
 mod schema;
+mod sink;
+mod source;
 mod staged;
+mod table;
 mod unify;
 
+pub(crate) use encode::{Encoding, check_columns};
 pub(crate) use error::{InputError, OutputError};
 pub(crate) use format::Format;
 pub(crate) use input::{Input, open};
-pub(crate) use output::{check_columns, sink};
+pub(crate) use output::Output;
+pub(crate) use sink::sink;
+pub(crate) use source::{STANDARD, Source};
 pub(crate) use staged::StagedFile;

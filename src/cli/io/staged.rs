@@ -12,7 +12,7 @@ use super::OutputError;
 /// complete. Dropped before that, whatever the reason, it leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct StagedFile {
-    // A folder, so that a writer's own temporary files go away with it.
+    // A folder, so that the file in it has the permissions of any new file.
     folder: TempDir,
     name: OsString,
     target: PathBuf,
@@ -54,11 +54,6 @@ impl StagedFile {
             name,
             target: target.to_owned(),
         })
-    }
-
-    /// The folder to write in.
-    pub(crate) fn folder(&self) -> &Path {
-        self.folder.path()
     }
 
     /// Where to write.

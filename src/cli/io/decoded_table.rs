@@ -1,10 +1,9 @@
-//! Arrow IPC files as a table: one partition, files in the order they were given.
+//! Inputs that are read from front to back as a table: one partition, in the order they were given.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result};
@@ -14,49 +13,33 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 
-use super::InputError;
-use super::ipc_read::{Framing, IpcReader};
-use super::schema::{check_names, merge_schemas};
+use super::decode::Decoder;
+use super::{InputError, Source};
 
 /// Batches that are decoded ahead of the plan.
 const READ_AHEAD: usize = 2;
 
-/// The files and their common schema.
+/// The sources and their common schema.
 #[derive(Debug)]
-pub(super) struct ArrowTable {
-    files: Arc<[PathBuf]>,
-    framing: Framing,
+pub(super) struct DecodedTable {
+    sources: Arc<[Source]>,
+    decoder: Decoder,
     schema: SchemaRef,
 }
 
-impl ArrowTable {
-    /// Reads the schemas and checks that they agree.
-    pub(super) fn open(files: &[PathBuf], framing: Framing) -> Result<Self, InputError> {
-        let mut common: Option<Schema> = None;
-        for path in files {
-            let reader = IpcReader::open(path, framing)?;
-            check_names(path, reader.schema())?;
-            common = Some(match common {
-                None => reader.schema().as_ref().clone(),
-                Some(common) => merge_schemas(
-                    &common,
-                    files.first().map_or(path, |p| p),
-                    reader.schema(),
-                    path,
-                )?,
-            });
-        }
-        let schema = Arc::new(common.unwrap_or_else(Schema::empty));
-        Ok(ArrowTable {
-            files: files.into(),
-            framing,
-            schema,
+impl DecodedTable {
+    /// Finds out the schemas and checks that they agree.
+    pub(super) fn open(sources: &[Source], decoder: Decoder) -> Result<Self, InputError> {
+        Ok(DecodedTable {
+            schema: Arc::new(decoder.schema(sources)?),
+            sources: sources.into(),
+            decoder,
         })
     }
 }
 
 #[async_trait]
-impl TableProvider for ArrowTable {
+impl TableProvider for DecodedTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
@@ -76,9 +59,10 @@ impl TableProvider for ArrowTable {
             .cloned()
             .unwrap_or_else(|| (0..self.schema.fields().len()).collect());
         let schema = Arc::new(self.schema.project(&projection)?);
-        let partition = ArrowPartition {
-            files: Arc::clone(&self.files),
-            framing: self.framing,
+        let partition = DecodedPartition {
+            sources: Arc::clone(&self.sources),
+            decoder: self.decoder,
+            whole: Arc::clone(&self.schema),
             schema: Arc::clone(&schema),
             projection,
         };
@@ -94,28 +78,36 @@ impl TableProvider for ArrowTable {
 }
 
 #[derive(Debug, Clone)]
-struct ArrowPartition {
-    files: Arc<[PathBuf]>,
-    framing: Framing,
+struct DecodedPartition {
+    sources: Arc<[Source]>,
+    decoder: Decoder,
+    /// All columns.
+    whole: SchemaRef,
+    /// Those of the projection.
     schema: SchemaRef,
     projection: Vec<usize>,
 }
 
-impl PartitionStream for ArrowPartition {
+impl PartitionStream for DecodedPartition {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
         let mut stream = RecordBatchReceiverStream::builder(Arc::clone(&self.schema), READ_AHEAD);
         let batches = stream.tx();
         let partition = self.clone();
+        let batch_size = context.session_config().batch_size();
         // Decoding is work for a processor and waits for the disk: not on the runtime's threads.
         stream.spawn_blocking(move || {
-            for path in partition.files.iter() {
-                let mut reader = IpcReader::open(path, partition.framing).map_err(external)?;
-                while let Some(batch) = reader.next(&partition.projection).map_err(external)? {
-                    if batches.blocking_send(partition.adopt(batch)).is_err() {
+            for source in partition.sources.iter() {
+                for batch in partition
+                    .decoder
+                    .open(source, &partition.whole, &partition.projection, batch_size)
+                    .map_err(external)?
+                {
+                    let batch = partition.adopt(batch.map_err(external)?);
+                    if batches.blocking_send(batch).is_err() {
                         return Ok(());
                     }
                 }
@@ -126,7 +118,7 @@ impl PartitionStream for ArrowPartition {
     }
 }
 
-impl ArrowPartition {
+impl DecodedPartition {
     /// The batch under the common schema, which may allow nulls where its file did not.
     fn adopt(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

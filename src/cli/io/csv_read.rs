@@ -1,0 +1,192 @@
+//! CSV: a header line, types guessed from the first rows, an empty field is a null.
+
+use std::io::{BufReader, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::csv::reader::Format;
+use arrow::csv::{Reader, ReaderBuilder};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::error::ArrowError;
+
+use super::decode::SAMPLE;
+use super::schema::{check_names, merge_schemas};
+use super::{InputError, Source};
+
+/// The common schema of files whose columns have the same names in the same order.
+pub(super) fn infer(sources: &[Source]) -> Result<Schema, InputError> {
+    let format = Format::default().with_header(true);
+    let mut common: Option<Schema> = None;
+    for source in sources {
+        let name = source.name();
+        let (schema, _) = format
+            .infer_schema(source.look()?, Some(SAMPLE))
+            .map_err(|e| failed(name.to_owned(), &e, None))?;
+        check_names(name, &schema)?;
+        common = Some(match common {
+            None => schema,
+            Some(common) => {
+                let first = sources.first().unwrap_or(source);
+                let (common, schema) = reconcile(&common, &schema);
+                merge_schemas(&common, first.name(), &schema, name)?
+            }
+        });
+    }
+    // A column without any value can hold any; text does.
+    let fields = common
+        .iter()
+        .flat_map(|schema| schema.fields())
+        .map(|field| match field.data_type() {
+            DataType::Null => Arc::new(Field::new(field.name(), DataType::Utf8, true)),
+            _ => Arc::clone(field),
+        });
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Both schemas with the types that hold the columns of either.
+fn reconcile(a: &Schema, b: &Schema) -> (Schema, Schema) {
+    let retyped = |of: &Schema, other: &Schema| {
+        let fields = of.fields().iter().enumerate().map(|(i, field)| {
+            let common = other.fields().get(i).map_or_else(
+                || field.data_type().clone(),
+                |other| common_type(field.data_type(), other.data_type()),
+            );
+            Field::new(field.name(), common, true)
+        });
+        Schema::new(fields.collect::<Vec<_>>())
+    };
+    (retyped(a, b), retyped(b, a))
+}
+
+/// The narrowest type that inference knows for the values of both.
+fn common_type(a: &DataType, b: &DataType) -> DataType {
+    use DataType::{Date32, Float64, Int64, Null, Timestamp, Utf8};
+    let finer = |a: &TimeUnit, b: &TimeUnit| {
+        let by_fineness = [
+            TimeUnit::Nanosecond,
+            TimeUnit::Microsecond,
+            TimeUnit::Millisecond,
+            TimeUnit::Second,
+        ];
+        let finest = by_fineness.into_iter().find(|unit| unit == a || unit == b);
+        finest.unwrap_or(TimeUnit::Nanosecond)
+    };
+    match (a, b) {
+        (a, b) if a == b => a.clone(),
+        (Null, other) | (other, Null) => other.clone(),
+        (Int64, Float64) | (Float64, Int64) => Float64,
+        (Date32, Timestamp(unit, zone)) | (Timestamp(unit, zone), Date32) => {
+            Timestamp(*unit, zone.clone())
+        }
+        (Timestamp(a, None), Timestamp(b, None)) => Timestamp(finer(a, b), None),
+        _ => Utf8,
+    }
+}
+
+/// The batches of one file.
+pub(super) struct CsvBatches {
+    reader: Reader<BufReader<Box<dyn Read + Send>>>,
+    name: PathBuf,
+    schema: SchemaRef,
+}
+
+impl CsvBatches {
+    pub(super) fn open(
+        source: &Source,
+        schema: &SchemaRef,
+        projection: &[usize],
+        batch_size: usize,
+    ) -> Result<Self, InputError> {
+        let reader = ReaderBuilder::new(Arc::clone(schema))
+            .with_header(true)
+            .with_batch_size(batch_size)
+            .with_projection(projection.to_vec())
+            .build(source.open()?)
+            .map_err(|e| failed(source.name().to_owned(), &e, Some(schema)))?;
+        Ok(CsvBatches {
+            reader,
+            name: source.name().to_owned(),
+            schema: Arc::clone(schema),
+        })
+    }
+}
+
+impl Iterator for CsvBatches {
+    type Item = Result<RecordBatch, InputError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = self.reader.next()?;
+        Some(batch.map_err(|e| failed(self.name.clone(), &e, Some(&self.schema))))
+    }
+}
+
+fn failed(path: PathBuf, error: &ArrowError, schema: Option<&Schema>) -> InputError {
+    match error {
+        ArrowError::IoError(_, source) => InputError::Read {
+            path,
+            source: std::io::Error::new(source.kind(), source.to_string()),
+        },
+        ArrowError::ParseError(text) => {
+            let reason = schema
+                .and_then(|schema| explain(text, schema))
+                .unwrap_or_else(|| text.clone());
+            InputError::Corrupt { path, reason }
+        }
+        ArrowError::CsvError(text) => InputError::Corrupt {
+            path,
+            reason: text.clone(),
+        },
+        other => InputError::Corrupt {
+            path,
+            reason: other.to_string(),
+        },
+    }
+}
+
+/// arrow-csv's "Error while parsing value 'V' as type 'T' for column C at line L. Row data: …", with
+/// the column's name, the line that an editor shows, and what to do. `None` when it is worded otherwise.
+fn explain(text: &str, schema: &Schema) -> Option<String> {
+    let (before, _) = text.split_once(". Row data: ")?;
+    let (before, line) = before.rsplit_once(" at line ")?;
+    let (before, column) = before.rsplit_once(" for column ")?;
+    let (value, data_type) = before
+        .strip_prefix("Error while parsing value '")?
+        .rsplit_once("' as type '")?;
+    // It counts from the first row of data as 1; the header is a line too.
+    let line = line.parse::<usize>().ok()?.saturating_add(1);
+    let column = schema.fields().get(column.parse::<usize>().ok()?)?.name();
+    let data_type = data_type.trim_end_matches('\'');
+    Some(format!(
+        "line {line}, column `{column}`: {value:?} is not {data_type}, the type of the column's first values; correct it, or leave it empty for a null"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_of_several_files_meet_in_one_that_holds_both() {
+        use DataType::{Boolean, Float64, Int64, Null, Utf8};
+        assert_eq!(common_type(&Null, &Int64), Int64);
+        assert_eq!(common_type(&Float64, &Int64), Float64);
+        assert_eq!(common_type(&Boolean, &Int64), Utf8);
+        let second = DataType::Timestamp(TimeUnit::Second, None);
+        let milli = DataType::Timestamp(TimeUnit::Millisecond, None);
+        assert_eq!(common_type(&second, &milli), milli);
+        assert_eq!(common_type(&milli, &DataType::Date32), milli);
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_told_by_line_and_column() {
+        let schema = Schema::new(vec![Field::new("a", DataType::Int64, true)]);
+        let text =
+            "Error while parsing value 'x' as type 'Int64' for column 0 at line 1. Row data: '[x]'";
+        assert_eq!(
+            explain(text, &schema).unwrap(),
+            "line 2, column `a`: \"x\" is not Int64, the type of the column's first values; correct it, or leave it empty for a null"
+        );
+        assert_eq!(explain("something else", &schema), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! Formats that are read from front to back, batch by batch.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
+
+use super::csv_read::{self, CsvBatches};
+use super::ipc_read::{Framing, IpcReader};
+use super::json_read::{self, JsonBatches, Nesting};
+use super::schema::{check_names, merge_schemas};
+use super::{InputError, Source};
+
+/// Rows that the types of columns are guessed from, where the format does not say.
+pub(super) const SAMPLE: usize = 10_000;
+
+/// A decoder of one of the formats.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Decoder {
+    Ipc(Framing),
+    Csv,
+    Json(Nesting),
+}
+
+/// The batches of one source.
+pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, InputError>> + Send>;
+
+impl Decoder {
+    /// The schema that all sources share.
+    pub(super) fn schema(self, sources: &[Source]) -> Result<Schema, InputError> {
+        match self {
+            Decoder::Ipc(framing) => {
+                let mut common: Option<Schema> = None;
+                for source in sources {
+                    let reader = IpcReader::look(source, framing)?;
+                    check_names(source.name(), reader.schema())?;
+                    common = Some(match common {
+                        None => reader.schema().as_ref().clone(),
+                        Some(common) => {
+                            let first = sources.first().unwrap_or(source);
+                            merge_schemas(&common, first.name(), reader.schema(), source.name())?
+                        }
+                    });
+                }
+                Ok(common.unwrap_or_else(Schema::empty))
+            }
+            Decoder::Csv => csv_read::infer(sources),
+            Decoder::Json(nesting) => json_read::infer(sources, nesting),
+        }
+    }
+
+    /// Opens a source, to be read with the common schema; gives the columns of `projection`.
+    pub(super) fn open(
+        self,
+        source: &Source,
+        schema: &SchemaRef,
+        projection: &[usize],
+        batch_size: usize,
+    ) -> Result<Batches, InputError> {
+        Ok(match self {
+            Decoder::Ipc(framing) => {
+                let mut reader = IpcReader::open(source, framing)?;
+                let projection = projection.to_vec();
+                Box::new(std::iter::from_fn(move || {
+                    reader.next(&projection).transpose()
+                }))
+            }
+            Decoder::Csv => Box::new(CsvBatches::open(source, schema, projection, batch_size)?),
+            Decoder::Json(nesting) => Box::new(JsonBatches::open(
+                source, schema, projection, batch_size, nesting,
+            )?),
+        })
+    }
+}

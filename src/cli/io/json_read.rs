@@ -1,0 +1,225 @@
+//! JSON: objects one after the other, or in one array. Types are guessed from the first ones.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::json::reader::infer_json_schema_from_iterator;
+use arrow::json::{Reader, ReaderBuilder};
+use datafusion_datasource_json::utils::JsonArrayToNdjsonReader;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+
+use super::decode::SAMPLE;
+use super::schema::check_names;
+use super::{InputError, Source};
+
+/// How the objects of a file stand in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Nesting {
+    /// One after the other, usually one a line.
+    Lines,
+    /// As the elements of one array.
+    Array,
+}
+
+/// The common schema of files: each column that some object has, in the order in which they appear.
+pub(super) fn infer(sources: &[Source], nesting: Nesting) -> Result<Schema, InputError> {
+    let mut order: Vec<String> = Vec::new();
+    let mut known = HashSet::new();
+    let mut values: Vec<Value> = Vec::new();
+    let share = SAMPLE.div_ceil(sources.len().max(1));
+    for source in sources {
+        let objects = serde_json::Deserializer::from_reader(bytes(source.look()?, nesting))
+            .into_iter::<Object>();
+        for (i, object) in objects.take(share).enumerate() {
+            let Object { keys, value } = object.map_err(|e| parse_error(source, i, &e))?;
+            for key in keys {
+                if known.insert(key.clone()) {
+                    order.push(key);
+                }
+            }
+            values.push(value);
+        }
+    }
+    let name = match sources {
+        [only] => only.name().to_owned(),
+        _ => PathBuf::from("the input"),
+    };
+    let schema = infer_json_schema_from_iterator(values.into_iter().map(Ok))
+        .map_err(|e| mixed(&name, &e))?;
+    let places: HashMap<&str, usize> = order.iter().map(String::as_str).zip(0..).collect();
+    let mut fields: Vec<FieldRef> = schema.fields().iter().map(settled).collect();
+    fields.sort_by_key(|field| places.get(field.name().as_str()).copied());
+    let schema = Schema::new(fields);
+    check_names(&name, &schema)?;
+    Ok(schema)
+}
+
+/// A column without any value can hold any; text does.
+fn settled(field: &FieldRef) -> FieldRef {
+    Arc::new(
+        field
+            .as_ref()
+            .clone()
+            .with_data_type(settled_type(field.data_type())),
+    )
+}
+
+fn settled_type(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Null => DataType::Utf8,
+        DataType::List(item) => DataType::List(settled(item)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(settled).collect()),
+        other => other.clone(),
+    }
+}
+
+/// An object, and the order of its keys.
+struct Object {
+    keys: Vec<String>,
+    value: Value,
+}
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+        impl<'de> Visitor<'de> for Keys {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object for each row")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+                let mut keys = Vec::new();
+                let mut value = serde_json::Map::new();
+                while let Some((key, of)) = map.next_entry::<String, Value>()? {
+                    keys.push(key.clone());
+                    value.insert(key, of);
+                }
+                Ok(Object {
+                    keys,
+                    value: Value::Object(value),
+                })
+            }
+        }
+        deserializer.deserialize_map(Keys)
+    }
+}
+
+/// The objects alone.
+fn bytes(source: BufReader<Box<dyn Read + Send>>, nesting: Nesting) -> Box<dyn BufRead + Send> {
+    match nesting {
+        Nesting::Lines => Box::new(source),
+        Nesting::Array => Box::new(BufReader::new(Elements(JsonArrayToNdjsonReader::new(
+            source,
+        )))),
+    }
+}
+
+/// The elements of an array, whose end is looked at.
+struct Elements(JsonArrayToNdjsonReader<BufReader<Box<dyn Read + Send>>>);
+
+impl Read for Elements {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(out)?;
+        if count == 0 && !out.is_empty() {
+            self.0.validate_complete()?;
+        }
+        Ok(count)
+    }
+}
+
+/// The batches of one file.
+pub(super) struct JsonBatches {
+    reader: Reader<Box<dyn BufRead + Send>>,
+    name: PathBuf,
+    /// Rows given so far.
+    rows: usize,
+}
+
+impl JsonBatches {
+    pub(super) fn open(
+        source: &Source,
+        schema: &SchemaRef,
+        projection: &[usize],
+        batch_size: usize,
+        nesting: Nesting,
+    ) -> Result<Self, InputError> {
+        let name = source.name();
+        let schema = schema
+            .project(projection)
+            .map_err(|e| InputError::corrupt(name, e.to_string()))?;
+        let reader = ReaderBuilder::new(Arc::new(schema))
+            .with_batch_size(batch_size)
+            .with_coerce_primitive(true)
+            .build(bytes(source.open()?, nesting))
+            .map_err(|e| InputError::corrupt(name, e.to_string()))?;
+        Ok(JsonBatches {
+            reader,
+            name: name.to_owned(),
+            rows: 0,
+        })
+    }
+}
+
+impl Iterator for JsonBatches {
+    type Item = Result<RecordBatch, InputError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batch = match self.reader.next()? {
+            Ok(batch) => batch,
+            Err(e) => return Some(Err(decode_error(&self.name, self.rows, &e))),
+        };
+        self.rows = self.rows.saturating_add(batch.num_rows());
+        Some(Ok(batch))
+    }
+}
+
+fn parse_error(source: &Source, row: usize, error: &serde_json::Error) -> InputError {
+    let path = source.name().to_owned();
+    if error.is_io() {
+        return InputError::Corrupt {
+            path,
+            reason: error.to_string(),
+        };
+    }
+    InputError::Corrupt {
+        path,
+        reason: format!("row {row}: {error}"),
+    }
+}
+
+fn decode_error(path: &Path, rows: usize, error: &ArrowError) -> InputError {
+    let reason = match error {
+        ArrowError::IoError(_, source) if source.kind() != io::ErrorKind::InvalidData => {
+            return InputError::Read {
+                path: path.to_owned(),
+                source: io::Error::new(source.kind(), source.to_string()),
+            };
+        }
+        ArrowError::IoError(_, source) => source.to_string(),
+        ArrowError::JsonError(text) => text.clone(),
+        other => other.to_string(),
+    };
+    InputError::corrupt(path, format!("after row {rows}: {reason}"))
+}
+
+fn mixed(path: &Path, error: &ArrowError) -> InputError {
+    let reason = match error {
+        ArrowError::JsonError(text) => text.clone(),
+        other => other.to_string(),
+    };
+    InputError::unsupported(
+        path,
+        format!(
+            "a column is an object or array in some rows and something else in others: {reason}"
+        ),
+    )
+}

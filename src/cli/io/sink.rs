@@ -1,0 +1,113 @@
+//! The plan's last node: encodes its input, whatever the format, on a thread of its own.
+//!
+//! DataFusion has sinks for some formats. Their errors do not name the file, and the one for Arrow
+//! gives up when a dictionary is replaced, which happens with every input whose batches bring
+//! dictionaries of their own.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::datasource::sink::{DataSink, DataSinkExec};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
+use futures::TryStreamExt;
+use tokio::sync::mpsc;
+
+use super::OutputError;
+use super::encode::{Encoder, Encoding};
+use super::output::Output;
+
+/// Batches that wait for the disk.
+const WRITE_BEHIND: usize = 2;
+
+/// Puts a sink for `output` over `input`.
+pub(crate) fn sink(
+    input: Arc<dyn ExecutionPlan>,
+    output: &Output,
+    encoding: Encoding,
+) -> Arc<dyn ExecutionPlan> {
+    let sink = OutputSink {
+        schema: input.schema(),
+        path: output.staged_path(),
+        target: output.name().to_owned(),
+        encoding,
+    };
+    Arc::new(DataSinkExec::new(input, Arc::new(sink), None))
+}
+
+/// A sink for one output.
+#[derive(Debug)]
+struct OutputSink {
+    schema: SchemaRef,
+    /// Where to write; the standard output where there is none.
+    path: Option<PathBuf>,
+    /// The name in messages.
+    target: PathBuf,
+    encoding: Encoding,
+}
+
+impl DisplayAs for OutputSink {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let format = self.encoding.format.name();
+        write!(f, "OutputSink({format}, {})", self.target.display())
+    }
+}
+
+#[async_trait]
+impl DataSink for OutputSink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    async fn write_all(
+        &self,
+        mut data: SendableRecordBatchStream,
+        _context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let (send, receive) = mpsc::channel::<RecordBatch>(WRITE_BEHIND);
+        let (schema, path, target, encoding) = (
+            Arc::clone(&self.schema),
+            self.path.clone(),
+            self.target.clone(),
+            self.encoding.clone(),
+        );
+        let writing = SpawnedTask::spawn_blocking(move || {
+            write(&schema, path.as_deref(), &target, &encoding, receive)
+                .map_err(|e| DataFusionError::External(Box::new(e)))
+        });
+        while let Some(batch) = data.try_next().await? {
+            if send.send(batch).await.is_err() {
+                // The writer is gone; it says why below.
+                break;
+            }
+        }
+        drop(send);
+        writing
+            .join()
+            .await
+            .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?
+    }
+}
+
+fn write(
+    schema: &SchemaRef,
+    path: Option<&Path>,
+    target: &Path,
+    encoding: &Encoding,
+    mut batches: mpsc::Receiver<RecordBatch>,
+) -> Result<u64, OutputError> {
+    let mut encoder = Encoder::create(schema, path, encoding).map_err(|e| e.at(target))?;
+    let mut rows = 0_u64;
+    while let Some(batch) = batches.blocking_recv() {
+        rows = rows.saturating_add(batch.num_rows() as u64);
+        encoder.write(&batch).map_err(|e| e.at(target))?;
+    }
+    encoder.finish().map_err(|e| e.at(target))?;
+    Ok(rows)
+}

@@ -1,0 +1,162 @@
+//! Where input comes from: a file, or the standard input.
+
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tempfile::NamedTempFile;
+
+use super::InputError;
+
+/// The name that stands for the standard input and output on the command line.
+pub(crate) const STANDARD: &str = "-";
+
+/// How the standard input is called in messages.
+const STDIN_NAME: &str = "the standard input";
+
+/// Bytes read at a time.
+const BUFFER: usize = 64 << 10;
+
+/// One input.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    /// The file, or what the standard input is called.
+    name: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug, Clone)]
+enum Place {
+    File,
+    Stdin(Arc<Stdin>),
+    /// The standard input, put into a file.
+    Spooled(Arc<NamedTempFile>),
+}
+
+/// The standard input, which can be read once: what a look at its beginning took is kept.
+#[derive(Debug, Default)]
+struct Stdin {
+    looked_at: Mutex<Vec<u8>>,
+}
+
+impl Source {
+    /// A file.
+    pub(crate) fn file(path: PathBuf) -> Self {
+        Source {
+            name: path,
+            place: Place::File,
+        }
+    }
+
+    /// The standard input.
+    pub(crate) fn stdin() -> Self {
+        Source {
+            name: PathBuf::from(STDIN_NAME),
+            place: Place::Stdin(Arc::default()),
+        }
+    }
+
+    /// The name in messages.
+    pub(crate) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// The file, where it is one.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.place {
+            Place::File => Some(&self.name),
+            Place::Stdin(_) => None,
+            Place::Spooled(file) => Some(file.path()),
+        }
+    }
+
+    /// Its beginning, which a later [`Source::open`] gives again.
+    pub(super) fn look(&self) -> Result<BufReader<Box<dyn Read + Send>>, InputError> {
+        let bytes: Box<dyn Read + Send> = match &self.place {
+            Place::Stdin(stdin) => Box::new(Recording {
+                read: 0,
+                stdin: Arc::clone(stdin),
+            }),
+            _ => Box::new(self.open_file()?),
+        };
+        Ok(BufReader::with_capacity(BUFFER, bytes))
+    }
+
+    /// All of it.
+    pub(super) fn open(&self) -> Result<BufReader<Box<dyn Read + Send>>, InputError> {
+        let bytes: Box<dyn Read + Send> = match &self.place {
+            Place::Stdin(stdin) => {
+                let mut kept = stdin
+                    .looked_at
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                Box::new(Cursor::new(std::mem::take(&mut *kept)).chain(io::stdin()))
+            }
+            _ => Box::new(self.open_file()?),
+        };
+        Ok(BufReader::with_capacity(BUFFER, bytes))
+    }
+
+    /// A regular file.
+    pub(super) fn open_file(&self) -> Result<File, InputError> {
+        let name = self.name.as_path();
+        let path = self
+            .path()
+            .ok_or_else(|| InputError::unsupported(name, "it cannot be read out of order"))?;
+        let file = File::open(path).map_err(InputError::read(name))?;
+        let about = file.metadata().map_err(InputError::read(name))?;
+        if about.is_dir() {
+            return Err(InputError::unsupported(
+                name,
+                "it is a folder; name the files in it",
+            ));
+        }
+        if !about.is_file() {
+            return Err(InputError::unsupported(name, "it is not a regular file"));
+        }
+        Ok(file)
+    }
+
+    /// For formats that are not read from front to back: the standard input becomes a file that goes
+    /// away with the source.
+    pub(super) fn seekable(&self) -> Result<Source, InputError> {
+        if self.path().is_some() {
+            return Ok(self.clone());
+        }
+        let failed = || InputError::read(&self.name);
+        let mut file = NamedTempFile::with_prefix("wasmill-").map_err(failed())?;
+        io::copy(&mut self.open()?, &mut file).map_err(failed())?;
+        file.flush().map_err(failed())?;
+        Ok(Source {
+            name: self.name.clone(),
+            place: Place::Spooled(Arc::new(file)),
+        })
+    }
+}
+
+/// Reads the standard input from where the look at it began, and keeps what it reads.
+struct Recording {
+    read: usize,
+    stdin: Arc<Stdin>,
+}
+
+impl Read for Recording {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let mut kept = self
+            .stdin
+            .looked_at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let count = match kept.get(self.read..).filter(|again| !again.is_empty()) {
+            Some(mut again) => again.read(out)?,
+            None => {
+                let count = io::stdin().read(out)?;
+                kept.extend_from_slice(out.get(..count).unwrap_or_default());
+                count
+            }
+        };
+        self.read = self.read.saturating_add(count);
+        Ok(count)
+    }
+}
