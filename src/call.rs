@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, FieldRef};
@@ -79,6 +79,11 @@ impl Call {
     /// The arguments' types, constants included.
     pub fn arguments(&self) -> &[FieldRef] {
         &self.0.fields
+    }
+
+    /// For each argument the value, as an array of one row, where it is constant.
+    pub fn constants(&self) -> impl Iterator<Item = Option<&ArrayRef>> {
+        self.0.arguments.iter().map(|a| a.constant.as_ref())
     }
 
     /// The result: named after the UDF, nullable if any row can be null.
@@ -349,7 +354,7 @@ pub(crate) fn bind_in(
         return Ok((0, None));
     };
     let bind = guest.function::<u32, i32>(symbol)?;
-    guest.begin(limit);
+    guest.begin(Instant::now(), limit);
     let layouts = arguments
         .iter()
         .map(|a| Layout::new(&a.field, a.field.name()))

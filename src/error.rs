@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use arrow::datatypes::DataType;
 
+use crate::call::Call;
+
 /// Any error of the core, for callers that do several operations in one function.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -383,6 +385,27 @@ pub struct CallError {
 }
 
 impl CallError {
+    /// The failure of one row of a partition.
+    pub(crate) fn of_row(
+        call: &Call,
+        pool: &str,
+        partition: Option<usize>,
+        row: u64,
+        fault: Fault,
+    ) -> Self {
+        CallError {
+            place: Box::new(Place {
+                module: call.module().name().to_owned(),
+                udf: call.function().name.clone(),
+                pool: pool.to_owned(),
+                slot: None,
+                partition,
+                rows: Some(row..row.saturating_add(1)),
+            }),
+            fault: Box::new(fault),
+        }
+    }
+
     /// What kind of thing went wrong.
     pub fn class(&self) -> ErrorClass {
         self.fault.class()
@@ -483,14 +506,22 @@ pub enum Fault {
     #[error("the pool is closed")]
     Closed,
     /// A row failed and the policy is to fail.
-    #[error(
-        "row failed: {message} (code {code}); handle it in the query, or let the function return a null"
-    )]
+    #[error("the row failed: {message} (code {code})")]
     Row {
         /// The guest's number.
         code: i32,
         /// What it said.
         message: String,
+    },
+    /// More rows failed than the policy allows.
+    #[error("{failed} rows failed, and at most {limit} may{}", message.as_ref().map_or_else(String::new, |m| format!("; this one: {m}")))]
+    TooManyRows {
+        /// How many may fail.
+        limit: String,
+        /// How many had failed, this one included.
+        failed: u64,
+        /// What the guest said about the row that was one too many.
+        message: Option<String>,
     },
     /// The host's own code panicked while it handled the call.
     #[error(
@@ -519,6 +550,7 @@ impl Fault {
             | Fault::StateLost
             | Fault::Closed
             | Fault::Row { .. }
+            | Fault::TooManyRows { .. }
             | Fault::Host { .. } => ErrorClass::Failed,
         }
     }

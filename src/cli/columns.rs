@@ -35,7 +35,7 @@ pub(crate) fn choose(
     }
     let names = select
         .iter()
-        .map(|text| split(text))
+        .map(|text| split("--select", text))
         .collect::<Result<Vec<_>, _>>()?
         .concat();
     let mut chosen: Vec<OutputColumn> = Vec::with_capacity(names.len());
@@ -65,13 +65,13 @@ fn note_result(mut failure: Failure, result: &str) -> Failure {
 }
 
 /// Splits at commas. A name that holds commas or quotes stands in double quotes, with its own double.
-fn split(text: &str) -> Result<Vec<String>, Failure> {
+pub(crate) fn split(option: &str, text: &str) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
     let mut rest = text;
     loop {
         let (name, after) = match rest.strip_prefix('"') {
             Some(quoted) => unquote(quoted).ok_or_else(|| {
-                Failure::usage(format!("--select {text}: a double quote is not closed"))
+                Failure::usage(format!("{option} {text}: a double quote is not closed"))
             })?,
             None => {
                 let end = rest.find(',').unwrap_or(rest.len());
@@ -85,7 +85,7 @@ fn split(text: &str) -> Result<Vec<String>, Failure> {
             None if after.is_empty() => return Ok(names),
             None => {
                 return Err(Failure::usage(format!(
-                    "--select {text}: a comma is missing before {after:?}"
+                    "{option} {text}: a comma is missing before {after:?}"
                 )));
             }
         }

@@ -6,7 +6,7 @@ use datafusion::error::DataFusionError;
 
 use super::io::{InputError, OutputError};
 use crate::plan::find_error;
-use crate::{Error, ErrorClass};
+use crate::{Error, ErrorClass, Fault};
 
 /// Exit codes; the table in `--help` and `docs/cli.md` is the promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,10 +107,16 @@ impl From<&Error> for Failure {
             ErrorClass::Trap => Exit::Trap,
             ErrorClass::Failed => Exit::Failed,
         };
+        let hint = match error {
+            Error::Call(e) if matches!(*e.fault, Fault::Row { .. }) => Some(
+                "--on-error null goes on with a null, --on-error dead-letter=FILE sets such rows aside as well".to_owned(),
+            ),
+            _ => None,
+        };
         Failure {
             exit,
             message: error.to_string(),
-            hint: None,
+            hint,
         }
     }
 }

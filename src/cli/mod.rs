@@ -7,6 +7,7 @@ mod failure;
 mod inspect;
 mod io;
 mod report;
+mod row_errors;
 mod run;
 mod suggest;
 mod terminal;

@@ -6,26 +6,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{DataType, Schema};
 use clap::{Args, ValueEnum};
-use datafusion::common::{Column, Result as PlanResult, TableReference};
+use datafusion::common::{
+    Column, DataFusionError, Result as PlanResult, SchemaError, TableReference,
+};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionConfig;
+use datafusion::sql::sqlparser::parser::ParserError;
 use indicatif::ProgressBar;
 use parquet::basic::{BrotliLevel, Compression as Codec, GzipLevel, ZstdLevel};
 
-use super::arguments::{ArgOption, BoundCall, bind};
+use super::arguments::{ArgOption, BoundCall, bind, find_column};
 use super::columns::{OutputColumn, choose};
 use super::ending::{PoolKeeper, blocking, signalled};
-use super::failure::{Exit, Failure, is_broken_pipe};
+use super::failure::{Exit, Failure, first_paragraph, is_broken_pipe};
 use super::io::{self, Encoding, Format, Input, Output};
 use super::report::{Done, MetricsForm, report, rows_written};
+use super::row_errors::{OnError, RowErrors, error_limit};
 use super::say;
 use super::terminal::progress;
-use crate::plan::{PoolCall, PoolStage, Pools, query_planner};
+use crate::plan::{ErrorLimit, PoolCall, PoolStage, Pools, query_planner};
 use crate::{Engine, EngineConfig, LogSink, Module, Policy, Pool, PoolBuilder};
 
 const EXAMPLES: &str = "\
@@ -39,6 +43,10 @@ Examples:
   Two slots of a stateful UDF, and only its result:
     wasmill run tokenize.wasm encode -i texts.arrow -o tokens.arrow \\
       --init @vocabulary.json --slots 2 --arg text=body --as tokens --select tokens
+
+  Rows that fail are set aside, up to one in a hundred:
+    wasmill run math.wasm div -i in.csv -o out.csv \\
+      --on-error dead-letter=failed.csv --max-errors 1%
 
   In a pipe:
     cat in.csv | wasmill run math.wasm gcd --format jsonl | head
@@ -93,6 +101,35 @@ pub(crate) struct RunArgs {
     /// The UDF runs also when its result is left out.
     #[arg(long, value_name = "COL,…")]
     select: Vec<String>,
+
+    /// Only rows for which an SQL condition over the input's columns holds, e.g. "delay > 0"
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+
+    /// Only the first rows, after --where
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+
+    /// Rows that the UDF cannot compute: fail, null, or dead-letter=FILE
+    ///
+    /// fail ends the run with the lowest such row. null goes on with a null as its result.
+    /// dead-letter does too, and writes the row's number, the UDF's message and the arguments to
+    /// FILE, whose format is known from its extension.
+    #[arg(
+        long,
+        value_name = "POLICY",
+        default_value = "fail",
+        verbatim_doc_comment
+    )]
+    on_error: OnError,
+
+    /// Most rows that may fail before the run does: a number, or a share like 0.5%
+    #[arg(long, value_name = "N|P%", value_parser = error_limit)]
+    max_errors: Option<ErrorLimit>,
+
+    /// Columns that dead letters have beside the arguments; names with commas in double quotes
+    #[arg(long, value_name = "COL,…")]
+    dead_letter_columns: Vec<String>,
 
     /// Number of slots: instances that run at once
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN, value_parser = at_least_one, allow_negative_numbers = true)]
@@ -211,11 +248,25 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     let name = args.name.clone().unwrap_or_else(|| args.udf.clone());
     let columns = choose(&args.select, &name, &schema)?;
     let output = Arc::new(bound.call.result().as_ref().clone().with_name(&name));
+    let row_errors = RowErrors::new(
+        &args.on_error,
+        args.max_errors,
+        &args.dead_letter_columns,
+        &bound.call,
+        &schema,
+        INPUT,
+    )?;
+    let rows = scan(&input, &args, &planning)?;
     let place = Output::create(args.output.as_deref(), encoding.format)?;
     let columns_out = output_schema(&columns, &output, &schema);
     io::check_columns(&columns_out, &encoding, place.name())?;
 
-    let bar = progress(input.rows, args.quiet);
+    let expected = match (&args.condition, args.limit) {
+        (None, None) => input.rows,
+        (None, Some(limit)) => input.rows.map(|rows| rows.min(limit)),
+        (Some(_), _) => None,
+    };
+    let bar = progress(expected, args.quiet);
     let starting = pool_builder(&args, &module, &bound, init, &bar);
     let pool = blocking(move || Ok(starting.start()?)).await?;
     keeper.keep(&pool);
@@ -232,11 +283,15 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
         call: bound.call,
         arguments: bound.arguments,
         mask: None,
+        on_error: row_errors.policy,
         qualifier: Some(TableReference::bare(RESULT)),
         output,
     };
-    let session = session(batch_size, pools);
-    let plan = logical_plan(&input, call, batch_size, &columns)?;
+    let mut session = session(batch_size, pools);
+    if let Some(letters) = &row_errors.letters {
+        session.config_mut().set_extension(Arc::new(letters.sink()));
+    }
+    let plan = logical_plan(rows, call, batch_size, &columns)?;
     let plan = session.create_physical_plan(&plan).await?;
     let stage = Arc::clone(&plan);
     let plan = io::sink(plan, &place, encoding);
@@ -252,6 +307,9 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
         Err(error) => return Err(error.into()),
     };
     let name = place.name().to_owned();
+    if let Some(letters) = row_errors.letters {
+        letters.commit()?;
+    }
     let bytes = place.commit()?;
     drop(session);
     let done = Done {
@@ -428,16 +486,56 @@ fn log_to_stderr(bar: ProgressBar) -> LogSink {
     })
 }
 
+/// The rows of the input that are asked for.
+fn scan(input: &Input, args: &RunArgs, state: &SessionState) -> Result<LogicalPlan, Failure> {
+    let table = provider_as_source(Arc::clone(&input.table));
+    let mut rows = LogicalPlanBuilder::scan(INPUT, table, None)?;
+    if let Some(text) = &args.condition {
+        let wrong = |reason: String| {
+            Failure::usage(format!("the condition --where {text:?} cannot be used: {reason}"))
+                .hint("write it as in SQL, over the columns of the input: \"delay > 0 AND origin = 'JFK'\"; names with capital letters stand in double quotes")
+        };
+        let refused = |error: DataFusionError| match error.find_root() {
+            DataFusionError::SchemaError(e, _) => match e.as_ref() {
+                SchemaError::FieldNotFound { field, .. } => {
+                    match find_column(&input.table.schema(), field.name()) {
+                        Err(failure) => failure,
+                        Ok(_) => wrong(e.to_string()),
+                    }
+                }
+                other => wrong(other.to_string()),
+            },
+            DataFusionError::SQL(e, _) => match e.as_ref() {
+                ParserError::ParserError(reason) | ParserError::TokenizerError(reason) => {
+                    wrong(reason.clone())
+                }
+                ParserError::RecursionLimitExceeded => wrong("it nests too deep".to_owned()),
+            },
+            other => wrong(first_paragraph(&other.strip_backtrace())),
+        };
+        let condition = state
+            .create_logical_expr(text, rows.schema())
+            .map_err(refused)?;
+        let data_type = condition.get_type(rows.schema()).map_err(refused)?;
+        if data_type != DataType::Boolean {
+            return Err(wrong(format!("it is {data_type}, and Boolean is expected")));
+        }
+        rows = rows.filter(condition)?;
+    }
+    if let Some(limit) = args.limit {
+        rows = rows.limit(0, Some(limit))?;
+    }
+    Ok(rows.build()?)
+}
+
 fn logical_plan(
-    input: &Input,
+    rows: LogicalPlan,
     call: PoolCall,
     batch_size: NonZeroUsize,
     columns: &[OutputColumn],
 ) -> PlanResult<LogicalPlan> {
     let result = call.output.name().clone();
-    let scan = LogicalPlanBuilder::scan(INPUT, provider_as_source(Arc::clone(&input.table)), None)?
-        .build()?;
-    let stage = PoolStage::try_new(scan, vec![call], batch_size)?.into_plan();
+    let stage = PoolStage::try_new(rows, vec![call], batch_size)?.into_plan();
     let chosen = columns.iter().map(|column| match column {
         OutputColumn::Input(name) => Expr::Column(Column::new(Some(INPUT), name)),
         OutputColumn::Result => Expr::Column(Column::new(Some(RESULT), &result)),

@@ -10,7 +10,7 @@ use arrow::datatypes::FieldRef;
 use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue, TableReference, plan_err};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 
-use super::PoolRef;
+use super::{PoolRef, RowErrorAction, RowErrorPolicy};
 use crate::Call;
 
 /// Where an argument of a call comes from.
@@ -52,6 +52,8 @@ pub struct PoolCall {
     pub arguments: Vec<PoolArgument>,
     /// Rows that the call sees; the others get null. All rows where there is none.
     pub mask: Option<Expr>,
+    /// What becomes of rows that the guest cannot compute.
+    pub on_error: RowErrorPolicy,
     /// Qualifier of the result column, which keeps it apart from input columns of the same name.
     pub qualifier: Option<TableReference>,
     /// The result column.
@@ -67,17 +69,32 @@ impl PoolCall {
             types: self.call.arguments(),
             arguments: &self.arguments,
             mask: self.mask.as_ref(),
+            on_error: &self.on_error,
             qualifier: self.qualifier.as_ref(),
             output: &self.output,
         }
     }
 
-    /// The expressions in a fixed order: the arguments, then the mask.
+    /// The expressions in a fixed order: the arguments, the mask, the columns kept of failed rows.
     fn expressions(&self) -> impl Iterator<Item = &Expr> {
         self.arguments
             .iter()
             .filter_map(PoolArgument::expression)
             .chain(&self.mask)
+            .chain(self.on_error.kept())
+    }
+
+    fn expressions_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let arguments = self
+            .arguments
+            .iter_mut()
+            .filter_map(|argument| match argument {
+                PoolArgument::Each(expression) => Some(expression),
+                PoolArgument::Constant(_) => None,
+            });
+        arguments
+            .chain(&mut self.mask)
+            .chain(self.on_error.kept_mut())
     }
 }
 
@@ -88,6 +105,7 @@ struct CallKey<'a> {
     types: &'a [FieldRef],
     arguments: &'a [PoolArgument],
     mask: Option<&'a Expr>,
+    on_error: &'a RowErrorPolicy,
     qualifier: Option<&'a TableReference>,
     output: &'a FieldRef,
 }
@@ -103,6 +121,11 @@ impl fmt::Display for PoolCall {
         if let Some(mask) = &self.mask {
             write!(f, " where {mask}")?;
         }
+        match self.on_error.action {
+            RowErrorAction::Fail => {}
+            RowErrorAction::Null => f.write_str(" else null")?,
+            RowErrorAction::DeadLetter { .. } => f.write_str(" else null and dead letter")?,
+        }
         write!(f, " as {} in {}", self.output.name(), self.pool)
     }
 }
@@ -117,14 +140,15 @@ pub struct PoolStage {
 }
 
 impl PoolStage {
-    /// A stage over `input`; the guests see at most `batch_size` rows per call.
+    /// A stage over `input`; the guests see at most `batch_size` rows per call. Results that a mask or
+    /// the policy for failed rows may make null become nullable.
     ///
     /// # Errors
     /// When a result column has the qualified name of another column, or a call is given another
     /// number of arguments than it takes.
     pub fn try_new(
         input: LogicalPlan,
-        calls: Vec<PoolCall>,
+        mut calls: Vec<PoolCall>,
         batch_size: NonZeroUsize,
     ) -> Result<Self> {
         let mut fields: Vec<(Option<TableReference>, FieldRef)> = input
@@ -132,7 +156,7 @@ impl PoolStage {
             .iter()
             .map(|(q, f)| (q.cloned(), Arc::clone(f)))
             .collect();
-        for call in &calls {
+        for call in &mut calls {
             let expected = call.call.arguments().len();
             if call.arguments.len() != expected {
                 return plan_err!(
@@ -140,6 +164,10 @@ impl PoolStage {
                     call.call.function().name,
                     call.arguments.len()
                 );
+            }
+            let may_be_null = call.mask.is_some() || call.on_error.makes_nulls();
+            if may_be_null && !call.output.is_nullable() {
+                call.output = Arc::new(call.output.as_ref().clone().with_nullable(true));
             }
             fields.push((call.qualifier.clone(), Arc::clone(&call.output)));
         }
@@ -255,14 +283,7 @@ impl UserDefinedLogicalNodeCore for PoolStage {
         let mut exprs = exprs.into_iter();
         let mut calls = self.calls.clone();
         for call in &mut calls {
-            let expressions = call
-                .arguments
-                .iter_mut()
-                .filter_map(|argument| match argument {
-                    PoolArgument::Each(expression) => Some(expression),
-                    PoolArgument::Constant(_) => None,
-                });
-            for (place, expression) in expressions.chain(&mut call.mask).zip(exprs.by_ref()) {
+            for (place, expression) in call.expressions_mut().zip(exprs.by_ref()) {
                 *place = expression;
             }
         }

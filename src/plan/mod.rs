@@ -15,6 +15,8 @@
 //!   printed, compared and dropped without any slot being started or kept alive by it, and executed
 //!   again with other pools.
 //!
+//! What becomes of rows that a guest could not compute is said per call ([`RowErrorPolicy`]).
+//!
 //! Errors of the core cross DataFusion's error type unharmed: [`core_error`] finds them again.
 
 mod error;
@@ -22,6 +24,7 @@ mod logical;
 mod physical;
 mod planner;
 mod registry;
+mod row_errors;
 mod stream;
 
 #[cfg(feature = "cli")]
@@ -31,3 +34,6 @@ pub use logical::{PoolArgument, PoolCall, PoolStage};
 pub use physical::PoolStageExec;
 pub use planner::{PoolStagePlanner, query_planner};
 pub use registry::{PoolRef, Pools};
+pub use row_errors::{
+    DeadLetterSink, DeadLetters, ErrorLimit, RowErrorAction, RowErrorPolicy, dead_letter_schema,
+};

@@ -18,6 +18,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 
+use super::row_errors::{DeadLetters, Failures, RowErrorPolicy, dead_letter_schema};
 use super::stream::{self, PartitionNumber, StagePartition, StartedCall};
 use super::{PoolRef, Pools};
 use crate::Call;
@@ -32,6 +33,11 @@ pub(super) struct PhysicalCall {
     /// The arguments that are not constant.
     pub(super) arguments: Vec<Arc<dyn PhysicalExpr>>,
     pub(super) mask: Option<Arc<dyn PhysicalExpr>>,
+    pub(super) on_error: RowErrorPolicy,
+    /// The columns kept of failed rows.
+    pub(super) kept: Vec<(FieldRef, Arc<dyn PhysicalExpr>)>,
+    /// How many rows failed, in all partitions.
+    pub(super) failures: Arc<Failures>,
     pub(super) output: FieldRef,
 }
 
@@ -97,7 +103,18 @@ impl PoolStageExec {
                     )
                 })?;
                 let run = pool.next_run();
-                Ok(StartedCall { pool, run, call: call.call.clone(), arguments: call.arguments.clone(), mask: call.mask.clone() })
+                let (fields, kept): (Vec<_>, Vec<_>) = call.kept.iter().cloned().unzip();
+                Ok(StartedCall {
+                    pool,
+                    run,
+                    call: call.call.clone(),
+                    arguments: call.arguments.clone(),
+                    mask: call.mask.clone(),
+                    on_error: call.on_error.clone(),
+                    kept,
+                    letters: dead_letter_schema(&call.call, &fields),
+                    failures: Arc::clone(&call.failures),
+                })
             })
             .collect()
     }
@@ -169,11 +186,10 @@ impl ExecutionPlan for PoolStageExec {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        for expression in self
-            .calls
-            .iter()
-            .flat_map(|call| call.arguments.iter().chain(&call.mask))
-        {
+        for expression in self.calls.iter().flat_map(|call| {
+            let kept = call.kept.iter().map(|(_, expression)| expression);
+            call.arguments.iter().chain(&call.mask).chain(kept)
+        }) {
             if f(expression)? == TreeNodeRecursion::Stop {
                 return Ok(TreeNodeRecursion::Stop);
             }
@@ -237,6 +253,7 @@ impl ExecutionPlan for PoolStageExec {
                 number: partition,
                 of: self.properties.output_partitioning().partition_count(),
             },
+            context.session_config().get_extension::<DeadLetters>(),
             &self.metrics,
         );
         let input = self.input.execute(partition, context)?;

@@ -8,7 +8,7 @@ use datafusion::catalog::Session;
 use datafusion::common::{Result, plan_err};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+use datafusion::logical_expr::{ExprSchemable, LogicalPlan, UserDefinedLogicalNode};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
@@ -58,6 +58,14 @@ impl ExtensionPlanner for PoolStagePlanner {
                         .collect::<Result<_>>()?,
                     shown: call.to_string(),
                     mask: call.mask.as_ref().map(physical).transpose()?,
+                    on_error: call.on_error.clone(),
+                    kept: call
+                        .on_error
+                        .kept()
+                        .iter()
+                        .map(|kept| Ok((kept.to_field(logical.schema())?.1, physical(kept)?)))
+                        .collect::<Result<_>>()?,
+                    failures: Arc::default(),
                     output: Arc::clone(&call.output),
                 })
             })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::common::{Result, exec_datafusion_err};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{
@@ -15,6 +15,10 @@ use datafusion::physical_plan::metrics::{
 use futures::{Stream, StreamExt, TryStreamExt, future};
 use tokio::sync::oneshot;
 
+use super::row_errors::{
+    self, DeadLetters, ErrorLimit, Failures, RowErrorAction, RowErrorPolicy, dead_letters,
+    row_failure,
+};
 use super::to_datafusion;
 use crate::error::{CallError, Fault, Place};
 use crate::{Call, Output, Pool, Rebatcher, RowError, Rows};
@@ -27,6 +31,12 @@ pub(super) struct StartedCall {
     pub(super) call: Call,
     pub(super) arguments: Vec<Arc<dyn PhysicalExpr>>,
     pub(super) mask: Option<Arc<dyn PhysicalExpr>>,
+    pub(super) on_error: RowErrorPolicy,
+    /// The columns kept of failed rows.
+    pub(super) kept: Vec<Arc<dyn PhysicalExpr>>,
+    /// The schema of dead letters.
+    pub(super) letters: SchemaRef,
+    pub(super) failures: Arc<Failures>,
 }
 
 /// Which partition of how many.
@@ -50,7 +60,22 @@ pub(super) struct StagePartition {
     schema: SchemaRef,
     batch_size: NonZeroUsize,
     partition: Option<usize>,
+    letters: Option<Arc<DeadLetters>>,
     metrics: StageMetrics,
+}
+
+/// A batch whose calls have been queued.
+struct Queued {
+    receiver: oneshot::Receiver<Result<Output, CallError>>,
+    /// Arguments and kept columns, where failed rows are set aside.
+    letter_columns: Vec<ArrayRef>,
+}
+
+/// What the calls of a batch gave, before its place in the order has come.
+struct Computed {
+    batch: RecordBatch,
+    first_row: u64,
+    outputs: Vec<(Output, Vec<ArrayRef>)>,
 }
 
 struct StageMetrics {
@@ -67,6 +92,7 @@ impl StagePartition {
         schema: &SchemaRef,
         batch_size: NonZeroUsize,
         partition: PartitionNumber,
+        letters: Option<Arc<DeadLetters>>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
         let metrics = StageMetrics {
@@ -81,6 +107,7 @@ impl StagePartition {
             schema: Arc::clone(schema),
             batch_size,
             partition: partition.shown(),
+            letters,
             metrics,
         }
     }
@@ -103,7 +130,7 @@ impl StagePartition {
         self: &Arc<Self>,
         batch: RecordBatch,
         first_row: u64,
-    ) -> impl Future<Output = Result<RecordBatch>> + use<> {
+    ) -> impl Future<Output = Result<Computed>> + use<> {
         let timer = self.metrics.baseline.elapsed_compute().timer();
         let queued: Result<Vec<_>> = self
             .calls
@@ -114,24 +141,108 @@ impl StagePartition {
         let stage = Arc::clone(self);
         async move {
             let _timer = stage.metrics.waited.timer();
-            let mut columns = batch.columns().to_vec();
-            for (call, result) in stage.calls.iter().zip(queued?) {
-                columns.push(stage.outcome(call, result.await, first_row)?);
+            let mut outputs = Vec::with_capacity(stage.calls.len());
+            for (call, queued) in stage.calls.iter().zip(queued?) {
+                let output = received(call, queued.receiver.await)?;
+                outputs.push((output, queued.letter_columns));
             }
-            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            let output =
-                RecordBatch::try_new_with_options(Arc::clone(&stage.schema), columns, &options)?;
-            stage.metrics.baseline.record_output(output.num_rows());
-            Ok(output)
+            Ok(Computed {
+                batch,
+                first_row,
+                outputs,
+            })
         }
     }
 
-    fn queue(
+    /// Appends the results. Called in input order, which is what the policies for failed rows need.
+    fn append(&self, computed: Computed) -> Result<RecordBatch> {
+        let Computed {
+            batch,
+            first_row,
+            outputs,
+        } = computed;
+        let mut columns = batch.columns().to_vec();
+        for (call, (output, letter_columns)) in self.calls.iter().zip(outputs) {
+            self.judge(call, &output.row_errors, first_row, batch.num_rows())?;
+            if !output.row_errors.is_empty() && !letter_columns.is_empty() {
+                let letters = dead_letters(
+                    &call.letters,
+                    &output.row_errors,
+                    first_row,
+                    &letter_columns,
+                )?;
+                row_errors::send(self.letters.as_deref(), letters)?;
+            }
+            columns.push(output.array);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let output =
+            RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        self.metrics.baseline.record_output(output.num_rows());
+        Ok(output)
+    }
+
+    /// The error that ends the run, if the rows that failed are too many.
+    fn judge(
         &self,
         call: &StartedCall,
-        batch: &RecordBatch,
+        errors: &[RowError],
         first_row: u64,
-    ) -> Result<oneshot::Receiver<Result<Output, CallError>>> {
+        rows: usize,
+    ) -> Result<()> {
+        let failure = |error: &RowError, fault: Fault| {
+            let row = first_row.saturating_add(error.row as u64);
+            Err(row_failure(
+                &call.call,
+                call.pool.name(),
+                self.partition,
+                row,
+                fault,
+            ))
+        };
+        if !call.on_error.makes_nulls() {
+            return errors.first().map_or(Ok(()), |error| {
+                let fault = Fault::Row {
+                    code: error.code,
+                    message: error.message.clone(),
+                };
+                failure(error, fault)
+            });
+        }
+        let limit = call.on_error.limit;
+        match (call.failures.note(limit, rows, errors), limit) {
+            (Some(error), Some(ErrorLimit::Rows(most))) => {
+                let fault = Fault::TooManyRows {
+                    limit: most.to_string(),
+                    failed: most.saturating_add(1),
+                    message: Some(error.message.clone()),
+                };
+                failure(error, fault)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges the shares of failed rows at the end.
+    fn judge_shares(&self) -> Result<()> {
+        for call in &self.calls {
+            if let Some(fault) = call.failures.judge(call.on_error.limit) {
+                let place = Place {
+                    module: call.call.module().name().to_owned(),
+                    udf: call.call.function().name.clone(),
+                    pool: call.pool.name().to_owned(),
+                    ..Place::default()
+                };
+                return Err(to_datafusion(CallError {
+                    place: Box::new(place),
+                    fault: Box::new(fault),
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    fn queue(&self, call: &StartedCall, batch: &RecordBatch, first_row: u64) -> Result<Queued> {
         let rows = Rows {
             columns: call
                 .arguments
@@ -144,55 +255,55 @@ impl StagePartition {
             partition: self.partition,
             run: call.run,
         };
+        let letter_columns = match call.on_error.action {
+            RowErrorAction::DeadLetter { .. } => letter_columns(call, &rows, batch)?,
+            _ => Vec::new(),
+        };
         let (sender, receiver) = oneshot::channel();
         self.metrics.calls.add(1);
         self.metrics.rows.add(batch.num_rows());
         // Nobody listens any more when the stream was dropped; then the result is dropped too.
         call.pool
             .submit(&call.call, rows, move |result| drop(sender.send(result)));
-        Ok(receiver)
+        Ok(Queued {
+            receiver,
+            letter_columns,
+        })
     }
+}
 
-    /// The result column, or the error that ends the run.
-    fn outcome(
-        &self,
-        call: &StartedCall,
-        received: Result<Result<Output, CallError>, oneshot::error::RecvError>,
-        first_row: u64,
-    ) -> Result<ArrayRef> {
-        let output = received
-            .map_err(|_| {
-                exec_datafusion_err!(
-                    "the pool {} gave up a task without an answer",
-                    call.pool.name()
-                )
-            })?
-            .map_err(to_datafusion)?;
-        match output.row_errors.first() {
-            None => Ok(output.array),
-            Some(error) => Err(to_datafusion(self.row_failure(call, error, first_row))),
-        }
+/// The arguments in the order of the parameters, constants spread out, then the kept columns.
+fn letter_columns(call: &StartedCall, rows: &Rows, batch: &RecordBatch) -> Result<Vec<ArrayRef>> {
+    let mut given = rows.columns.iter();
+    let mut columns = Vec::with_capacity(call.call.arguments().len());
+    for constant in call.call.constants() {
+        columns.push(match constant {
+            Some(value) => ScalarValue::try_from_array(value, 0)?.to_array_of_size(rows.rows)?,
+            None => given
+                .next()
+                .cloned()
+                .ok_or_else(|| exec_datafusion_err!("an argument of a call is missing"))?,
+        });
     }
+    for expression in &call.kept {
+        columns.push(expression.evaluate(batch)?.into_array(batch.num_rows())?);
+    }
+    Ok(columns)
+}
 
-    fn row_failure(&self, call: &StartedCall, error: &RowError, first_row: u64) -> CallError {
-        let row = first_row.saturating_add(error.row as u64);
-        let place = Place {
-            module: call.call.module().name().to_owned(),
-            udf: call.call.function().name.clone(),
-            pool: call.pool.name().to_owned(),
-            slot: None,
-            partition: self.partition,
-            rows: Some(row..row.saturating_add(1)),
-        };
-        let fault = Fault::Row {
-            code: error.code,
-            message: error.message.clone(),
-        };
-        CallError {
-            place: Box::new(place),
-            fault: Box::new(fault),
-        }
-    }
+/// The output of a call, or the error that ends the run.
+fn received(
+    call: &StartedCall,
+    received: Result<Result<Output, CallError>, oneshot::error::RecvError>,
+) -> Result<Output> {
+    received
+        .map_err(|_| {
+            exec_datafusion_err!(
+                "the pool {} gave up a task without an answer",
+                call.pool.name()
+            )
+        })?
+        .map_err(to_datafusion)
 }
 
 /// A mask selects where it is true: null selects no more than false does.
@@ -214,16 +325,23 @@ pub(super) fn run(
     let window = stage.window();
     let rebatched = rebatch(input, Arc::clone(&stage.input_schema), stage.batch_size);
     let mut first_row = 0_u64;
+    let submitting = Arc::clone(&stage);
     let tasks = rebatched.map(move |batch| match batch {
         Ok(batch) => {
             let at = first_row;
             first_row = first_row.saturating_add(batch.num_rows() as u64);
-            future::Either::Left(stage.submit(batch, at))
+            future::Either::Left(submitting.submit(batch, at))
         }
         Err(error) => future::Either::Right(future::ready(Err(error))),
     });
+    let appending = Arc::clone(&stage);
     // `buffered` keeps the order and polls no further than the window; nothing follows an error.
-    end_at_error(tasks.buffered(window))
+    let appended = tasks
+        .buffered(window)
+        .map(move |computed| appending.append(computed?));
+    let last = futures::stream::once(async move { stage.judge_shares() })
+        .filter_map(|judged| future::ready(judged.err().map(Err)));
+    end_at_error(appended.chain(last))
 }
 
 fn end_at_error(

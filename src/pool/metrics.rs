@@ -26,6 +26,8 @@ pub struct PoolMetrics {
     pub calls: u64,
     /// Rows in those calls.
     pub rows: u64,
+    /// Rows that the guest could not compute.
+    pub failed_rows: u64,
     /// Calls that were made because a batch was too large for the guest's memory.
     pub splits: u64,
     /// Bytes of arguments copied in.
@@ -55,9 +57,10 @@ impl fmt::Display for PoolMetrics {
         )?;
         writeln!(
             f,
-            "  {} calls, {} rows, {} splits, {} in, {} out, peak memory of a slot {}",
+            "  {} calls, {} rows, {} of them failed, {} splits, {} in, {} out, peak memory of a slot {}",
             self.calls,
             self.rows,
+            self.failed_rows,
             self.splits,
             Size(self.bytes_in),
             Size(self.bytes_out),
@@ -98,6 +101,7 @@ pub(crate) struct Counters {
     pub(crate) restarts: AtomicU64,
     pub(crate) calls: AtomicU64,
     pub(crate) rows: AtomicU64,
+    pub(crate) failed_rows: AtomicU64,
     pub(crate) splits: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
@@ -132,6 +136,7 @@ impl Counters {
             restarts: get(&self.restarts),
             calls: get(&self.calls),
             rows: get(&self.rows),
+            failed_rows: get(&self.failed_rows),
             splits: get(&self.splits),
             bytes_in: get(&self.bytes_in),
             bytes_out: get(&self.bytes_out),

@@ -182,7 +182,7 @@ impl Slot {
         };
         let limit = self.recipe.policy.close_time;
         let result = self.guest.function::<u32, ()>(&symbol).and_then(|close| {
-            self.guest.begin(limit);
+            self.guest.begin(Instant::now(), limit);
             self.guest.enter("close", limit, &close, self.state)
         });
         if let Err(fault) = result {
@@ -301,14 +301,15 @@ impl Slot {
         counters: &Counters,
     ) -> Result<Option<Output>, Fault> {
         let limit = self.recipe.policy.call_time;
-        let left = deadline.map_or(limit, |end| end.saturating_duration_since(Instant::now()));
+        let begun = Instant::now();
+        let left = deadline.map_or(limit, |end| end.saturating_duration_since(begun));
         if left.is_zero() {
             return Err(Fault::Time {
                 entry: "the call",
                 limit,
             });
         }
-        let begun = self.guest.begin(left);
+        self.guest.begin(begun, left);
         let count = rows.len();
         let constants = bound.function.constants;
         let prepared = self.prepared.get_mut(at).ok_or(Fault::Closed)?;
@@ -413,6 +414,9 @@ impl Slot {
         let done = Instant::now();
         add(&counters.calls, 1);
         add(&counters.rows, count as u64);
+        if !output.0.row_errors.is_empty() {
+            add(&counters.failed_rows, output.0.row_errors.len() as u64);
+        }
         add(&counters.bytes_in, bytes as u64);
         add(&counters.bytes_out, output.1);
         add_time(&counters.copy_in, copied_in.duration_since(begun));
@@ -690,7 +694,7 @@ fn init(
     limit: Duration,
 ) -> Result<u32, Fault> {
     let init = guest.function::<u32, i32>(&state.init)?;
-    guest.begin(limit);
+    guest.begin(Instant::now(), limit);
     let most = guest.memory_limit();
     let written = arena.write(guest, limit, most, |w| {
         let (init, address) = w.structure(frame::init::BYTES)?;

@@ -309,14 +309,8 @@ where
                     code: error.code,
                     message: error.message.clone(),
                 };
-                return Err(CallError {
-                    place: Box::new(Place {
-                        rows: Some(row..row.saturating_add(1)),
-                        ..place()
-                    }),
-                    fault: Box::new(fault),
-                }
-                .into());
+                let (pool, partition) = (call.pool.name(), Some(self.partition));
+                return Err(CallError::of_row(&call.call, pool, partition, row, fault).into());
             }
             columns.push(output.array);
         }

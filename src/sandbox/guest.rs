@@ -76,7 +76,7 @@ impl Guest {
         store.epoch_deadline_trap();
 
         let limit = policy.init_time;
-        arm(&mut store, limit);
+        arm(&mut store, Instant::now(), limit);
         let faulted = |store: &Store<SlotState>, e: &wasmtime::Error| {
             fault(store, e, "starting the instance", limit, None)
         };
@@ -131,9 +131,9 @@ impl Guest {
             })
     }
 
-    /// Begins an entry: from here on the guest has `limit` of wall time. Answers the time.
-    pub(crate) fn begin(&mut self, limit: Duration) -> Instant {
-        arm(&mut self.store, limit)
+    /// Begins an entry: from `now` on the guest has `limit` of wall time.
+    pub(crate) fn begin(&mut self, now: Instant, limit: Duration) {
+        arm(&mut self.store, now, limit);
     }
 
     /// Enters the guest within the entry that was begun.
@@ -246,16 +246,14 @@ impl Guest {
     }
 }
 
-fn arm(store: &mut Store<SlotState>, limit: Duration) -> Instant {
+fn arm(store: &mut Store<SlotState>, now: Instant, limit: Duration) {
     let ticks = limit.as_nanos().div_ceil(TICK.as_nanos()).saturating_add(1);
     store.set_epoch_deadline(
         u64::try_from(ticks)
             .unwrap_or(u64::MAX >> 1)
             .min(u64::MAX >> 1),
     );
-    let now = Instant::now();
     store.data_mut().begin_entry(now.checked_add(limit));
-    now
 }
 
 /// What a failed entry means.

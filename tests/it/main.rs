@@ -8,5 +8,6 @@ mod cli_errors;
 mod cli_formats;
 mod cli_inspect;
 mod cli_pools;
+mod cli_row_errors;
 mod cli_run;
 mod plan;

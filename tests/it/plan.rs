@@ -73,6 +73,7 @@ fn call(module: &Module, pool: PoolRef, udf: &str, columns: &[&str], output: &st
         call,
         arguments,
         mask: None,
+        on_error: Default::default(),
         qualifier: Some(TableReference::bare("udf")),
         output,
     }
@@ -207,6 +208,7 @@ async fn functions_without_arguments_and_with_constants_answer_every_row() {
                 PoolArgument::Each(col("x")),
             ],
             mask: None,
+            on_error: Default::default(),
             qualifier: None,
         };
         let ran = run(

@@ -11,7 +11,7 @@ use arrow::error::ArrowError;
 use arrow::ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
 use arrow::json::writer::{JsonArray, LineDelimited, Writer as JsonWriter};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
@@ -39,15 +39,25 @@ pub(crate) struct Encoding {
     pub(crate) compression: Compression,
 }
 
+impl Encoding {
+    /// A format as it is written by default.
+    pub(crate) fn of(format: Format) -> Self {
+        Encoding {
+            format,
+            compression: Compression::ZSTD(ZstdLevel::default()),
+        }
+    }
+}
+
 /// What went wrong; it does not know the name of the output.
-pub(super) enum EncodeError {
+pub(crate) enum EncodeError {
     Io(io::Error),
     Other(String),
 }
 
 impl EncodeError {
     /// For the output `target`.
-    pub(super) fn at(self, target: &Path) -> OutputError {
+    pub(crate) fn at(self, target: &Path) -> OutputError {
         let path = target.to_owned();
         match self {
             EncodeError::Io(source) => OutputError::Write { path, source },
@@ -120,7 +130,7 @@ impl Write for Destination {
 type Bytes = BufWriter<Destination>;
 
 /// Writes batches in one format.
-pub(super) struct Encoder {
+pub(crate) struct Encoder {
     writer: Writer,
     failure: Arc<Mutex<Option<io::Error>>>,
 }
@@ -137,7 +147,7 @@ enum Writer {
 
 impl Encoder {
     /// Begins the file `path`, or writes to the standard output.
-    pub(super) fn create(
+    pub(crate) fn create(
         schema: &SchemaRef,
         path: Option<&Path>,
         encoding: &Encoding,
@@ -171,12 +181,12 @@ impl Encoder {
     }
 
     /// Writes a batch.
-    pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), EncodeError> {
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), EncodeError> {
         self.writer.write(batch).map_err(|e| said(&self.failure, e))
     }
 
     /// Ends the file: all has been handed to the operating system when this returns.
-    pub(super) fn finish(self) -> Result<(), EncodeError> {
+    pub(crate) fn finish(self) -> Result<(), EncodeError> {
         let failure = self.failure;
         self.writer.finish().map_err(|e| said(&failure, e))
     }

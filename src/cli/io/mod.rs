@@ -21,11 +21,12 @@ mod staged;
 mod table;
 mod unify;
 
-pub(crate) use encode::{Encoding, check_columns};
+pub(crate) use encode::{Encoder, Encoding, check_columns};
 pub(crate) use error::{InputError, OutputError};
 pub(crate) use format::Format;
 pub(crate) use input::{Input, open};
 pub(crate) use output::Output;
 pub(crate) use sink::sink;
-pub(crate) use source::{STANDARD, Source};
+pub(crate) use source::STANDARD;
+use source::Source;
 pub(crate) use staged::StagedFile;
