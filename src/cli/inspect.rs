@@ -27,10 +27,6 @@ Nothing of the module is run or compiled.";
 pub(crate) struct InspectArgs {
     /// The module, a .wasm file
     module: PathBuf,
-
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Serialize)]
@@ -40,9 +36,9 @@ struct Inspected<'a> {
     info: &'a ModuleInfo,
 }
 
-pub(crate) fn execute(args: &InspectArgs) -> Result<(), Failure> {
+pub(crate) fn execute(args: &InspectArgs, json: bool) -> Result<(), Failure> {
     let info = ModuleInfo::from_file(&args.module, &ModuleLimits::default())?;
-    let text = if args.json {
+    let text = if json {
         let inspected = Inspected {
             schema_version: 1,
             info: &info,

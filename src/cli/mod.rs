@@ -1,22 +1,31 @@
 //! The `wasmill` command line: one file a verb.
 
 mod arguments;
+mod cache;
 mod columns;
+mod config;
+mod doctor;
+mod embed;
 mod ending;
 mod failure;
 mod inspect;
 mod io;
+mod loading;
+mod new;
 mod report;
 mod row_errors;
 mod run;
+mod shell;
 mod suggest;
 mod terminal;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use serde::Serialize;
 
+use config::Settings;
 use failure::{Exit, Failure};
 use terminal::{Color, printable};
 
@@ -35,53 +44,141 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "wasmill", version, after_help = EXIT_CODES, disable_help_subcommand = false)]
 struct Cli {
+    #[command(flatten)]
+    shared: Shared,
+
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Clone, Copy, Args)]
+struct Shared {
     /// Colours in messages
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     color: Color,
 
-    #[command(subcommand)]
-    verb: Verb,
+    /// JSON for programs: listings on stdout, errors on stderr
+    #[arg(long, global = true)]
+    json: bool,
+
+    /// Say more; twice for details (WASMILL_LOG chooses by module)
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    verbose: u8,
 }
 
 #[derive(Debug, Subcommand)]
 enum Verb {
     Run(Box<run::RunArgs>),
     Inspect(inspect::InspectArgs),
+    New(new::NewArgs),
+    Embed(embed::EmbedArgs),
+    Compile(cache::CompileArgs),
+    Cache(cache::CacheArgs),
+    Config(config::ConfigArgs),
+    Doctor(doctor::DoctorArgs),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
     terminal::install_panic_hook();
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        // Also `--help` and `--version`, which are no errors; clap knows the stream and the code.
-        Err(message) => {
-            let _ = message.print();
-            return ExitCode::from(u8::try_from(message.exit_code()).unwrap_or(Exit::Usage as u8));
-        }
+    // Wrong settings must not keep help and versions from being shown, nor usage from being explained.
+    let (settings, unreadable) = match Settings::load() {
+        Ok(settings) => (settings, None),
+        Err(failure) => (Settings::none(), Some(failure)),
     };
-    cli.color.apply();
-    let result = match cli.verb {
-        Verb::Run(args) => run::execute(*args),
-        Verb::Inspect(args) => inspect::execute(&args),
+    let command = settings.apply(Cli::command());
+    let parsed = command
+        .clone()
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(message) => return refuse(&message, &settings),
+    };
+    cli.shared.color.apply();
+    terminal::start_logging(cli.shared.verbose);
+    let result = match unreadable {
+        Some(failure) => Err(failure),
+        None => execute(cli.verb, cli.shared, &settings, command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            report(&failure);
+            report(&failure, cli.shared.json);
             ExitCode::from(failure.exit as u8)
         }
     }
 }
 
-fn report(failure: &Failure) {
+fn execute(
+    verb: Verb,
+    shared: Shared,
+    settings: &Settings,
+    command: clap::Command,
+) -> Result<(), Failure> {
+    match verb {
+        Verb::Run(args) => run::execute(*args),
+        Verb::Inspect(args) => inspect::execute(&args, shared.json),
+        Verb::New(args) => new::execute(&args),
+        Verb::Embed(args) => embed::execute(&args),
+        Verb::Compile(args) => cache::compile(&args),
+        Verb::Cache(args) => cache::execute(&args, shared.json),
+        Verb::Config(args) => config::execute(&args, settings, &command, shared.json),
+        Verb::Doctor(args) => doctor::execute(&args, shared.json),
+        // Without what this machine's settings say.
+        Verb::Completions(args) => shell::completions(&args, Cli::command()),
+        Verb::Man(args) => shell::man(&args, Cli::command()),
+    }
+}
+
+/// Says what is wrong with the command line. Also `--help` and `--version`, which are no errors: clap
+/// knows the stream and the code.
+fn refuse(message: &clap::Error, settings: &Settings) -> ExitCode {
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    if message.use_stderr() && json {
+        let text = message.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        report(&Failure::usage(text.trim_end()), true);
+    } else {
+        let _ = message.print();
+        let files = settings.files();
+        if message.use_stderr() && !files.is_empty() {
+            say(&format!("note: {} sets defaults", files.join(" and ")));
+        }
+    }
+    ExitCode::from(u8::try_from(message.exit_code()).unwrap_or(Exit::Usage as u8))
+}
+
+#[derive(Serialize)]
+struct ErrorReport<'a> {
+    schema_version: u32,
+    error: &'a str,
+    hint: Option<&'a str>,
+    exit_code: u8,
+}
+
+fn report(failure: &Failure, json: bool) {
     if failure.message.is_empty() {
+        return;
+    }
+    let mut stderr = anstream::stderr().lock();
+    if json {
+        let report = ErrorReport {
+            schema_version: 1,
+            error: &failure.message,
+            hint: failure.hint.as_deref(),
+            exit_code: failure.exit as u8,
+        };
+        // Nothing is left to be told when stderr is closed.
+        let _ = serde_json::to_writer(&mut stderr, &report);
+        let _ = writeln!(stderr);
         return;
     }
     let styles = Cli::command().get_styles().clone();
     let (error, hint) = (styles.get_error(), styles.get_valid());
-    let mut stderr = anstream::stderr().lock();
-    // Nothing is left to be told when stderr is closed.
     let _ = writeln!(
         stderr,
         "{error}error:{error:#} {}",

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,12 +26,13 @@ use super::columns::{OutputColumn, choose};
 use super::ending::{PoolKeeper, blocking, signalled};
 use super::failure::{Exit, Failure, first_paragraph, is_broken_pipe};
 use super::io::{self, Encoding, Format, Input, Output};
+use super::loading::load;
 use super::report::{Done, MetricsForm, report, rows_written};
 use super::row_errors::{OnError, RowErrors, error_limit};
 use super::say;
 use super::terminal::progress;
 use crate::plan::{ErrorLimit, PoolCall, PoolStage, Pools, query_planner};
-use crate::{Engine, EngineConfig, LogSink, Module, Policy, Pool, PoolBuilder};
+use crate::{Grant, LogSink, Module, Policy, Pool, PoolBuilder};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -155,6 +157,20 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     init_timeout: Duration,
 
+    /// Folder that the guest may see, and the name it has there; with :rw it may write too
+    ///
+    /// For modules built for wasm32-wasip1. Without a grant a guest sees no file at all.
+    #[arg(long, value_name = "HOST::GUEST[:rw]")]
+    grant: Vec<GrantOption>,
+
+    /// Environment variable that the guest sees; it sees none of this process's
+    #[arg(long, value_name = "NAME=VALUE")]
+    env: Vec<EnvOption>,
+
+    /// Threads that read, plan and write; slots have threads of their own [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
+    threads: Option<NonZeroUsize>,
+
     /// Report what the run did: text to stderr, json to stdout
     #[arg(long, value_enum, value_name = "FORM")]
     metrics: Option<MetricsForm>,
@@ -190,6 +206,44 @@ fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// `HOST::GUEST` or `HOST::GUEST:rw`.
+#[derive(Debug, Clone)]
+struct GrantOption(Grant);
+
+impl FromStr for GrantOption {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // The host's folder may hold `::` itself: the last one separates.
+        let (host, guest) = text
+            .rsplit_once("::")
+            .filter(|(host, guest)| !host.is_empty() && !guest.is_empty())
+            .ok_or("write HOST::GUEST, or HOST::GUEST:rw to let the guest write")?;
+        let (guest, writable) = match guest.strip_suffix(":rw") {
+            Some(guest) => (guest, true),
+            None => (guest, false),
+        };
+        Ok(GrantOption(Grant {
+            host: host.into(),
+            guest: guest.to_owned(),
+            writable,
+        }))
+    }
+}
+
+/// `NAME=VALUE`.
+#[derive(Debug, Clone)]
+struct EnvOption((String, String));
+
+impl FromStr for EnvOption {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+        Ok(EnvOption((name.to_owned(), value.to_owned())))
+    }
+}
+
 /// Qualifiers that keep the input's columns apart from the result.
 const INPUT: &str = "input";
 const RESULT: &str = "result";
@@ -201,14 +255,15 @@ const LARGEST_SCAN: usize = 1 << 16;
 const DEFAULT_BATCH: NonZeroUsize = NonZeroUsize::new(8_192).unwrap();
 
 pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure {
-            exit: Exit::Failed,
-            message: format!("the runtime cannot be started: {e}"),
-            hint: None,
-        })?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = args.threads {
+        builder.worker_threads(threads.get());
+    }
+    let runtime = builder.enable_all().build().map_err(|e| Failure {
+        exit: Exit::Failed,
+        message: format!("the runtime cannot be started: {e}"),
+        hint: None,
+    })?;
     let pool = PoolKeeper::default();
     let result = runtime.block_on(async {
         tokio::select! {
@@ -435,21 +490,6 @@ fn output_schema(
     Schema::new(fields.collect::<Vec<_>>())
 }
 
-fn load(path: &Path, debug_lines: bool) -> Result<Module, Failure> {
-    let engine = Engine::new(&EngineConfig {
-        cache_dir: EngineConfig::default_cache_dir(),
-        debug_lines,
-        ..EngineConfig::default()
-    })?;
-    Module::from_file(&engine, path).map_err(|e| {
-        let failure = Failure::from(e);
-        match failure.exit {
-            Exit::Module => failure.hint(format!("the module is {}", path.display())),
-            _ => failure,
-        }
-    })
-}
-
 fn pool_builder(
     args: &RunArgs,
     module: &Module,
@@ -461,6 +501,8 @@ fn pool_builder(
         memory: args.memory,
         call_time: args.timeout,
         init_time: args.init_timeout,
+        grants: args.grant.iter().map(|g| g.0.clone()).collect(),
+        environment: args.env.iter().map(|v| v.0.clone()).collect(),
         ..Policy::default()
     };
     let builder = Pool::builder(module)

@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use indicatif::{
     HumanCount, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState, ProgressStyle,
 };
+use tracing_subscriber::EnvFilter;
 
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -33,6 +34,25 @@ impl Color {
             Color::Never => anstream::ColorChoice::Never.write_global(),
         }
     }
+}
+
+/// Sends the library's own log to stderr: warnings, and more for each `-v`.
+pub(crate) fn start_logging(verbose: u8) {
+    let level = match verbose {
+        0 => "wasmill=warn",
+        1 => "wasmill=info",
+        2 => "wasmill=debug",
+        _ => "trace",
+    };
+    let filter = EnvFilter::try_from_env("WASMILL_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let colour = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colour)
+        .compact();
+    // An embedder that calls this may have one of its own.
+    let _ = subscriber.try_init();
 }
 
 thread_local! {

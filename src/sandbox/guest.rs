@@ -58,7 +58,7 @@ impl Guest {
             policy.log_bytes,
         )));
         let streams = Arc::clone(&log);
-        let wasi = WasiContext::new(&policy.grants, move |stream, bytes| {
+        let wasi = WasiContext::new(&policy.grants, &policy.environment, move |stream, bytes| {
             let level = match stream {
                 LogStream::Stdout => LogLevel::Info,
                 LogStream::Stderr => LogLevel::Warn,

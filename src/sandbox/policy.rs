@@ -31,6 +31,9 @@ pub struct Policy {
     pub log_bytes: u64,
     /// Folders that the guest may see through WASI preview 1. Default none.
     pub grants: Vec<Grant>,
+    /// Environment variables that the guest sees through WASI preview 1, as names and values. None of
+    /// the host's are among them. Default none.
+    pub environment: Vec<(String, String)>,
 }
 
 impl Default for Policy {
@@ -44,6 +47,7 @@ impl Default for Policy {
             output_bytes: 256 << 20,
             log_bytes: 64 << 10,
             grants: Vec::new(),
+            environment: Vec::new(),
         }
     }
 }
@@ -61,6 +65,7 @@ impl Policy {
             output_bytes: 1 << 20,
             log_bytes: 4 << 10,
             grants: Vec::new(),
+            environment: Vec::new(),
         }
     }
 }

@@ -15,6 +15,7 @@
 //! - Nothing tells the time: file stamps are those of the last modification only, because an access
 //!   time would be a clock for whoever can read a file.
 
+mod environment;
 mod errno;
 mod files;
 mod linker;
@@ -44,6 +45,7 @@ use std::time::Instant;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
+use environment::Environment;
 use errno::{Errno, Outcome};
 use table::Table;
 
@@ -102,6 +104,14 @@ pub enum GrantError {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// An environment variable that cannot be given.
+    #[error("cannot give guests the environment variable {name:?}: {reason}")]
+    Variable {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
     /// More folders than one guest may have.
     #[error(
         "{count} folders are granted to one guest, the limit is {MAX_GRANTS}; grant a folder that holds them"
@@ -157,6 +167,7 @@ type LogSink = Box<dyn FnMut(LogStream, &[u8]) + Send>;
 /// Everything that WASI calls of one store may touch.
 pub(crate) struct WasiContext {
     table: Table,
+    environment: Environment,
     log: LogSink,
     deadline: Deadline,
     /// What is left of [`WRITE_BUDGET`].
@@ -172,11 +183,12 @@ impl fmt::Debug for WasiContext {
 }
 
 impl WasiContext {
-    /// A context that grants `grants` and nothing else. `log` gets what the guest writes to its standard
+    /// A context that grants `grants` and `environment` and nothing else. `log` gets what the guest writes to its standard
     /// streams, in pieces of at most 64 KiB a call that may end anywhere, inside a line or a character;
     /// it must not block and bounds what it keeps.
     pub(crate) fn new(
         grants: &[Grant],
+        environment: &[(String, String)],
         log: impl FnMut(LogStream, &[u8]) + Send + 'static,
     ) -> Result<Self, GrantError> {
         if grants.len() > MAX_GRANTS {
@@ -206,6 +218,7 @@ impl WasiContext {
         }
         Ok(WasiContext {
             table,
+            environment: Environment::new(environment)?,
             log: Box::new(log),
             deadline: Deadline::default(),
             budget: WRITE_BUDGET,

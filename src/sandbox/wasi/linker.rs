@@ -37,11 +37,11 @@ pub(crate) fn add_to_linker<T: 'static>(
         };
     }
 
-    // Empty: no arguments, no environment. The lists need no terminator, so nothing is written.
+    // No arguments. The list needs no terminator, so nothing is written.
     define!("args_get", (_list: u32, _text: u32), |_c| Ok(()));
     define!("args_sizes_get", (count: u32, bytes: u32), |_c, m| empty(m, count, bytes));
-    define!("environ_get", (_list: u32, _text: u32), |_c| Ok(()));
-    define!("environ_sizes_get", (count: u32, bytes: u32), |_c, m| empty(m, count, bytes));
+    define!("environ_get", (list: u32, text: u32), |c, m| c.environment.get(m, list, text));
+    define!("environ_sizes_get", (count: u32, bytes: u32), |c, m| c.environment.sizes(m, count, bytes));
 
     // Not granted to anybody.
     refuse!("clock_res_get", (u32, u32));

@@ -127,26 +127,34 @@ fn compile(memory: &str) -> Module {
     Module::new(&Engine::default(), bytes).unwrap()
 }
 
+/// The usual module, compiled once: that takes longer than the tests.
+fn usual() -> &'static Module {
+    static USUAL: OnceLock<Module> = OnceLock::new();
+    USUAL.get_or_init(|| compile("(memory (export \"memory\") 4)"))
+}
+
 impl Guest {
     /// A guest with these grants.
     pub(super) fn new(grants: &[Grant]) -> Self {
-        // Compiled once: that takes longer than the tests.
-        static USUAL: OnceLock<Module> = OnceLock::new();
-        let module = USUAL.get_or_init(|| compile("(memory (export \"memory\") 4)"));
-        Self::of_module(grants, module)
+        Self::of_module(grants, &[], usual())
+    }
+
+    /// A guest with these environment variables.
+    pub(super) fn with_environment(variables: &[(String, String)]) -> Self {
+        Self::of_module(&[], variables, usual())
     }
 
     /// A guest whose memory is declared by `memory`.
     pub(super) fn with_memory(grants: &[Grant], memory: &str) -> Self {
-        Self::of_module(grants, &compile(memory))
+        Self::of_module(grants, &[], &compile(memory))
     }
 
-    fn of_module(grants: &[Grant], module: &Module) -> Self {
+    fn of_module(grants: &[Grant], variables: &[(String, String)], module: &Module) -> Self {
         let mut linker = Linker::new(module.engine());
         add_to_linker(&mut linker, |context: &mut WasiContext| context).unwrap();
         let log = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&log);
-        let context = WasiContext::new(grants, move |stream, bytes| {
+        let context = WasiContext::new(grants, variables, move |stream, bytes| {
             sink.lock().unwrap().push((stream, bytes.to_vec()));
         })
         .unwrap();

@@ -61,6 +61,40 @@ fn arguments_and_environment_are_empty() {
 }
 
 #[test]
+fn a_guest_sees_the_variables_that_it_was_given() {
+    let given = [("A", "1"), ("LANG", "")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+    let mut guest = Guest::with_environment(&given);
+    let sizes = [i64::from(OUT), i64::from(OUT + 4)];
+    assert_eq!(guest.call("environ_sizes_get", &sizes), 0);
+    assert_eq!(guest.long(OUT), 2 | (10 << 32));
+    let places = [i64::from(LIST), i64::from(DATA)];
+    assert_eq!(guest.call("environ_get", &places), 0);
+    assert_eq!(guest.take(DATA, 10), b"A=1\0LANG=\0");
+    assert_eq!(
+        guest.long(LIST),
+        u64::from(DATA) | (u64::from(DATA + 4) << 32)
+    );
+    // A list that does not fit is the guest's mistake.
+    let outside = [i64::from(MEMORY - 2), i64::from(DATA)];
+    assert_eq!(guest.call("environ_get", &outside), Errno::Fault as u32);
+}
+
+#[test]
+fn variables_that_cannot_be_are_refused() {
+    for (name, value) in [("", "x"), ("A=B", "x"), ("A\0", "x"), ("A", "x\0")] {
+        let given = [(name.to_owned(), value.to_owned())];
+        assert!(
+            WasiContext::new(&[], &given, |_, _| {}).is_err(),
+            "{name:?}"
+        );
+    }
+    let twice = [("A", "1"), ("A", "2")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+    assert!(WasiContext::new(&[], &twice, |_, _| {}).is_err());
+    let large = [("A".to_owned(), "x".repeat(65 << 10))];
+    assert!(WasiContext::new(&[], &large, |_, _| {}).is_err());
+}
+
+#[test]
 fn without_grants_there_is_no_folder() {
     let mut guest = Guest::new(&[]);
     assert_eq!(
@@ -378,8 +412,11 @@ fn the_write_budget_ends_what_a_guest_can_put_on_disk() {
 fn grants_that_cannot_be_given_say_why() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing");
-    let error =
-        |grants: &[super::Grant]| WasiContext::new(grants, |_, _| {}).unwrap_err().to_string();
+    let error = |grants: &[super::Grant]| {
+        WasiContext::new(grants, &[], |_, _| {})
+            .unwrap_err()
+            .to_string()
+    };
     let message = error(&[grant(&missing, "/models", false)]);
     assert!(
         message.contains("missing") && message.contains("/models"),
@@ -396,7 +433,7 @@ fn grants_that_cannot_be_given_say_why() {
     let many: Vec<_> = (0..=MAX_GRANTS)
         .map(|at| grant(folder.path(), &format!("/{at}"), false))
         .collect();
-    let error = WasiContext::new(&many, |_, _| {}).unwrap_err();
+    let error = WasiContext::new(&many, &[], |_, _| {}).unwrap_err();
     assert!(matches!(error, GrantError::TooMany { count: 33 }));
 }
 

@@ -1,0 +1,179 @@
+//! `wasmill new`: a crate to start a UDF from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::failure::Failure;
+use super::print;
+
+const EXAMPLES: &str = "\
+Examples:
+  wasmill new shout --sdk path/to/wasmill/guest-sdk
+  wasmill new replacer --stateful --sdk path/to/wasmill/guest-sdk
+
+What is printed at the end are the commands to test, build and run it.";
+
+/// Makes a folder with the beginnings of a UDF, its tests and an example to run it on
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct NewArgs {
+    /// Name of the folder, the crate and the module
+    name: String,
+
+    /// A UDF with a state, which is made once per slot from init arguments
+    #[arg(long)]
+    stateful: bool,
+
+    /// The language it is written in
+    #[arg(long, value_enum, value_name = "LANGUAGE", default_value_t)]
+    lang: Language,
+
+    /// Folder of the guest SDK in a copy of Wasmill's repository: guest-sdk [default: the published crate]
+    #[arg(long, value_name = "FOLDER")]
+    sdk: Option<PathBuf>,
+}
+
+/// Languages with a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Language {
+    /// Rust, with the guest SDK
+    #[default]
+    Rust,
+}
+
+/// A file of the template: its path and contents.
+type Made = (&'static str, String);
+
+pub(crate) fn execute(args: &NewArgs) -> Result<(), Failure> {
+    check_name(&args.name)?;
+    let folder = Path::new(&args.name);
+    if folder.exists() {
+        return Err(
+            Failure::usage(format!("{} exists already", folder.display()))
+                .hint("choose another name, or remove the folder"),
+        );
+    }
+    let (files, steps) = match args.lang {
+        Language::Rust => rust(args)?,
+    };
+    for (path, contents) in &files {
+        let path = folder.join(path);
+        let failed =
+            |e: std::io::Error| Failure::io(format!("cannot write {}: {e}", path.display()));
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        fs::write(&path, contents).map_err(failed)?;
+    }
+    print(&format!(
+        "{} is there. To test, build and run it:\n\n{steps}",
+        args.name
+    ))
+}
+
+/// What a crate, a module and a folder can be called alike.
+fn check_name(name: &str) -> Result<(), Failure> {
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
+    let holds = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+    // Cargo refuses these too, later and less clearly.
+    const TAKEN: [&str; 6] = [
+        "test",
+        "core",
+        "std",
+        "alloc",
+        "proc_macro",
+        "wasmill-guest",
+    ];
+    if begins && name.chars().all(holds) && name.len() <= 64 && !TAKEN.contains(&name) {
+        return Ok(());
+    }
+    Err(
+        Failure::usage(format!("{name:?} cannot be the name of a crate"))
+            .hint("use small letters, digits, - and _, and begin with a letter: my-udf"),
+    )
+}
+
+fn rust(args: &NewArgs) -> Result<(Vec<Made>, String), Failure> {
+    let sdk = match &args.sdk {
+        Some(folder) => format!("{{ path = {:?} }}", sdk_folder(folder)?),
+        None => "\"0.1\"".to_owned(),
+    };
+    let manifest = include_str!("templates/rust.toml")
+        .replace("{name}", &args.name)
+        .replace("{sdk}", &sdk);
+    let (code, data, run) = if args.stateful {
+        (
+            include_str!("templates/stateful.rs"),
+            "text\nfrom NY to LA\nSF by night\n",
+            "replace -i example.csv \\\n    --init '{\"from\":[\"NY\",\"LA\"],\"to\":[\"New York\",\"Los Angeles\"]}'",
+        )
+    } else {
+        (
+            include_str!("templates/stateless.rs"),
+            "text,part,whole\nnew york city,1,4\nlos angeles,2,3\n",
+            "initials -i example.csv",
+        )
+    };
+    let files = vec![
+        ("Cargo.toml", manifest),
+        (
+            ".cargo/config.toml",
+            "[target.wasm32-unknown-unknown]\nrustflags = [\"-C\", \"target-feature=+simd128\"]\n"
+                .to_owned(),
+        ),
+        (".gitignore", "/target\n".to_owned()),
+        ("src/lib.rs", code.to_owned()),
+        ("example.csv", data.to_owned()),
+    ];
+    let module = args.name.replace('-', "_");
+    let mut steps = format!(
+        "  cd {}\n  cargo test\n  rustup target add wasm32-unknown-unknown\n  \
+         cargo build --release --target wasm32-unknown-unknown\n  \
+         wasmill run target/wasm32-unknown-unknown/release/{module}.wasm {run}\n",
+        args.name
+    );
+    if args.sdk.is_none() {
+        steps.push_str(
+            "\nThe SDK is taken from the registry; until it is published there, give --sdk FOLDER.\n",
+        );
+    }
+    Ok((files, steps))
+}
+
+/// The absolute path of the SDK, which must be one.
+fn sdk_folder(folder: &Path) -> Result<String, Failure> {
+    let manifest = folder.join("Cargo.toml");
+    let is_sdk = fs::read_to_string(&manifest)
+        .is_ok_and(|text| text.lines().any(|l| l.trim() == "name = \"wasmill-guest\""));
+    if !is_sdk {
+        return Err(
+            Failure::usage(format!("{} is not the guest SDK", folder.display()))
+                .hint("it is the folder guest-sdk of Wasmill's repository"),
+        );
+    }
+    let absolute = fs::canonicalize(folder)
+        .map_err(|e| Failure::io(format!("cannot read {}: {e}", folder.display())))?;
+    absolute.into_os_string().into_string().map_err(|path| {
+        Failure::usage(format!(
+            "the path of the SDK is not Unicode: {}",
+            path.display()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_crates() {
+        for good in ["a", "my-udf", "my_udf2"] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", "A", "2a", "a b", "../a", "a/b", "test", "-a", "ä"] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+}
