@@ -4,19 +4,17 @@
 //! `['any name']` step into objects, `[0]` into arrays, and `[-1]` counts from their end. The functions
 //! `extract…` take a path for each row; the functions `path_…` have one path, which is read once.
 
+mod flatten;
 mod path;
 mod text;
+mod values;
 
 use path::Path;
 use text::Kind;
-use wasmill_guest::{ArrowType, InitArgs, udf};
+use values::{as_bool, as_float, as_int, as_text};
+use wasmill_guest::{InitArgs, udf};
 
-/// Values nested deeper than this are not flattened.
-const DEEPEST: usize = 128;
-
-/// The paths of one flattened row have at most this many bytes together, so that hostile nesting
-/// cannot make them many times larger than the text.
-const MOST_PATH_BYTES: usize = 16 << 20;
+pub use flatten::{Leaf, flatten};
 
 /// The value at a path, as text: a string without its quotes, anything else as it stands in the JSON
 /// text. Null where there is no value, or a `null`.
@@ -98,75 +96,6 @@ pub fn keys(json: &str) -> Result<Option<Vec<String>>, String> {
     keys.collect::<Result<_, _>>().map(Some)
 }
 
-/// A value and the way to it.
-#[derive(ArrowType, Debug, PartialEq)]
-pub struct Leaf {
-    /// Where the value is: a path, as `extract` takes it.
-    pub path: String,
-    /// The value, as `extract` gives it; null for a `null`.
-    pub value: Option<String>,
-}
-
-/// All values of a JSON text that have no parts, in their order, each with its path. Empty objects and
-/// arrays count as values.
-///
-/// # Errors
-/// The row fails when `json` is not JSON, is nested deeper than 128, needs more than 16 MiB of paths,
-/// or has a string with half a surrogate pair.
-#[udf]
-pub fn flatten(json: &str) -> Result<Vec<Leaf>, String> {
-    let mut leaves = Leaves::default();
-    let mut path = "$".to_owned();
-    leaves.walk(text::checked(json)?, &mut path, 0)?;
-    Ok(leaves.leaves)
-}
-
-#[derive(Default)]
-struct Leaves {
-    leaves: Vec<Leaf>,
-    path_bytes: usize,
-}
-
-impl Leaves {
-    fn walk(&mut self, value: &str, path: &mut String, depth: usize) -> Result<(), String> {
-        if depth > DEEPEST {
-            return Err(format!("the JSON is nested deeper than {DEEPEST}"));
-        }
-        let (own, mut parts) = (path.len(), 0);
-        match Kind::of(value) {
-            Kind::Object => {
-                for (key, value) in text::entries(value) {
-                    path::push_name(path, &text::decode(key)?);
-                    self.walk(value, path, depth + 1)?;
-                    path.truncate(own);
-                    parts += 1;
-                }
-            }
-            Kind::Array => {
-                for value in text::items(value) {
-                    path::push_index(path, parts);
-                    self.walk(value, path, depth + 1)?;
-                    path.truncate(own);
-                    parts += 1;
-                }
-            }
-            _ => {}
-        }
-        if parts > 0 {
-            return Ok(());
-        }
-        self.path_bytes += own;
-        if self.path_bytes > MOST_PATH_BYTES {
-            return Err("the paths of the JSON need more than 16 MiB".to_owned());
-        }
-        self.leaves.push(Leaf {
-            path: path.clone(),
-            value: as_text(Some(value))?,
-        });
-        Ok(())
-    }
-}
-
 /// Where to look.
 #[derive(InitArgs)]
 pub struct JsonPathArgs {
@@ -229,93 +158,6 @@ impl JsonPath {
     pub fn path_bool(&self, json: &str) -> Result<Option<bool>, String> {
         as_bool(self.0.find(json)?)
     }
-}
-
-/// A value of the kind that is wanted; `None` for nothing and for `null`.
-fn of_kind(value: Option<&str>, wanted: Kind) -> Result<Option<&str>, String> {
-    let Some(value) = value else {
-        return Ok(None);
-    };
-    match Kind::of(value) {
-        Kind::Null => Ok(None),
-        kind if kind == wanted => Ok(Some(value)),
-        kind => Err(format!("there is {}, not {}", kind.name(), wanted.name())),
-    }
-}
-
-fn as_text(value: Option<&str>) -> Result<Option<String>, String> {
-    let Some(value) = value else {
-        return Ok(None);
-    };
-    Ok(match Kind::of(value) {
-        Kind::Null => None,
-        Kind::Text => Some(text::decode(value)?.into_owned()),
-        _ => Some(value.to_owned()),
-    })
-}
-
-fn as_int(value: Option<&str>) -> Result<Option<i64>, String> {
-    let Some(number) = of_kind(value, Kind::Number)? else {
-        return Ok(None);
-    };
-    match whole_number(number) {
-        Some(int) => Ok(Some(int)),
-        None => Err(format!(
-            "{} is not a whole number of 64 bits",
-            start(number)
-        )),
-    }
-}
-
-/// The whole number that a JSON number is, if it is one; worked out with its digits, so that nothing
-/// is rounded.
-fn whole_number(number: &str) -> Option<i64> {
-    if let Ok(int) = number.parse() {
-        return Some(int);
-    }
-    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let fraction = fraction.trim_end_matches('0');
-    let mut digits = format!("{whole}{fraction}");
-    if digits.bytes().all(|byte| matches!(byte, b'0' | b'-')) {
-        return Some(0);
-    }
-    let zeros = exponent
-        .parse::<i64>()
-        .ok()?
-        .checked_sub(fraction.len() as i64)?;
-    if zeros > 18 {
-        return None;
-    }
-    if zeros >= 0 {
-        digits.extend((0..zeros).map(|_| '0'));
-        return digits.parse().ok();
-    }
-    let len = digits
-        .len()
-        .checked_sub(usize::try_from(zeros.unsigned_abs()).ok()?)?;
-    let (kept, lost) = digits.split_at_checked(len)?;
-    lost.bytes().all(|byte| byte == b'0').then_some(())?;
-    kept.parse().ok()
-}
-
-fn as_float(value: Option<&str>) -> Result<Option<f64>, String> {
-    let Some(number) = of_kind(value, Kind::Number)? else {
-        return Ok(None);
-    };
-    match number.parse::<f64>() {
-        Ok(float) if float.is_finite() => Ok(Some(float)),
-        _ => Err(format!("{} is out of range", start(number))),
-    }
-}
-
-fn as_bool(value: Option<&str>) -> Result<Option<bool>, String> {
-    Ok(of_kind(value, Kind::Boolean)?.map(|value| value == "true"))
-}
-
-/// As much of a number as a message needs.
-fn start(number: &str) -> &str {
-    number.get(..40).unwrap_or(number)
 }
 
 #[cfg(test)]
@@ -436,43 +278,6 @@ mod tests {
         );
         assert_eq!(keys("[1]"), Ok(None));
         assert!(keys(r#"{"\ud800": 1}"#).is_err());
-    }
-
-    #[test]
-    fn flattened_paths_lead_back_to_their_values() {
-        let json =
-            r#"{"a": {"b": [1.0, "x", null, {}], "it's \\ \"": true}, "": [], "é1": {"2": -0}}"#;
-        let leaves = flatten(json).expect("JSON");
-        let paths: Vec<_> = leaves.iter().map(|leaf| leaf.path.as_str()).collect();
-        assert_eq!(
-            paths,
-            [
-                "$.a.b[0]",
-                "$.a.b[1]",
-                "$.a.b[2]",
-                "$.a.b[3]",
-                r#"$.a['it\'s \\ "']"#,
-                "$['']",
-                "$.é1['2']"
-            ]
-        );
-        for leaf in leaves {
-            assert_eq!(extract(json, &leaf.path), Ok(leaf.value), "{}", leaf.path);
-        }
-        let whole = Leaf {
-            path: "$".to_owned(),
-            value: Some("1".to_owned()),
-        };
-        assert_eq!(flatten(" 1 "), Ok(vec![whole]));
-    }
-
-    #[test]
-    fn hostile_nesting_fails_the_row() {
-        let deep = |depth| "[".repeat(depth) + &"]".repeat(depth);
-        assert!(flatten(&deep(DEEPEST)).is_ok());
-        assert!(flatten(&deep(100_000)).is_err_and(|said| said.contains("deeper")));
-        let wide = format!("{{\"{}\":[{}1]}}", "x".repeat(100_000), "1,".repeat(1000));
-        assert!(flatten(&wide).is_err_and(|said| said.contains("16 MiB")));
     }
 
     #[test]

@@ -8,7 +8,10 @@
 
 mod address;
 mod calendar;
+mod elements;
 mod moment;
+mod time;
+mod tokens;
 
 use moment::{Moment, NumericOrder, Reading};
 use wasmill_guest::{Date, InitArgs, Microsecond, Timestamp, Utc, udf};
