@@ -128,9 +128,9 @@ impl Word<'_> {
             }
         }
         while place < self.letters.len() {
-            let doubled = place > 0
-                && self.letters[place] != b'C'
-                && self.at(place.checked_sub(1)) == self.letters[place];
+            // Of a doubled consonant, only the second sounds. CC may be two sounds, as in "accent".
+            let letter = self.at(Some(place));
+            let doubled = letter == self.at(Some(place + 1)) && letter != b'C' && !is_vowel(letter);
             place += if doubled { 1 } else { self.sound(place, code) };
         }
     }
@@ -154,6 +154,8 @@ impl Word<'_> {
             b'H' if is_vowel(after) && !matches!(before, b'C' | b'G' | b'P' | b'S' | b'T') => {
                 code.push('H');
             }
+            // As in "Hyde", and for the letter itself.
+            b'H' if place == 0 && matches!(after, b'Y' | 0) => code.push('H'),
             b'H' => {}
             b'K' if before == b'C' => {}
             b'P' if after == b'H' => {
@@ -217,9 +219,9 @@ impl Word<'_> {
         }
     }
 
-    /// Whether a CH is that of "chrome".
+    /// Whether a CH is that of "chrome" or "chlorine".
     fn is_greek_ch(&self, place: usize) -> bool {
-        matches!(self.at(Some(place + 2)), b'R' | b'L')
+        self.has(place, "CHR") || place == 0 && self.has(place, "CHL")
     }
 
     fn sound_of_g(&self, place: usize, code: &mut String) -> usize {
