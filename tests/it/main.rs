@@ -11,3 +11,8 @@ mod cli_pools;
 mod cli_row_errors;
 mod cli_run;
 mod plan;
+mod texts;
+mod udf_fuzzy;
+mod udf_json;
+mod udf_parse;
+mod udf_text;
