@@ -1,4 +1,4 @@
-//! Values out of text: the parts of URLs, dates and times.
+//! Values out of text: the parts of URLs and user agents, dates and times.
 //!
 //! Dates are read in the forms of ISO 8601 (`1998-01-07`, `19980107`, `1998-007`), of e-mail
 //! (`Wed, 7 Jan 1998`), and of people (`Jan 7 1998`, `7th of January 98`); names of months and days are
@@ -7,6 +7,7 @@
 //! zones that e-mail knows; week dates and durations are not read. A day of the week must fit the date.
 
 mod address;
+mod agent;
 mod calendar;
 mod elements;
 mod moment;
@@ -17,6 +18,7 @@ use moment::{Moment, NumericOrder, Reading};
 use wasmill_guest::{Date, InitArgs, Microsecond, Timestamp, Utc, udf};
 
 pub use address::{UrlParts, parse_url, url_host, url_param};
+pub use agent::{UserAgent, parse_user_agent};
 
 /// Two-digit years stand for 1969 to 2068, as in POSIX.
 const PLAIN: Reading = Reading {
