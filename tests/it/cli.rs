@@ -20,10 +20,8 @@ pub fn module(name: &str) -> PathBuf {
             .nth(2)
             .expect("target/PROFILE/wasmill");
         let folder = target.join("udfs");
-        if !["math", "tokenize", "identity", "probe"]
-            .iter()
-            .all(|m| folder.join(m).with_extension("wasm").exists())
-        {
+        let stale = |name: &str| !folder.join(name).with_extension("wasm").exists();
+        if crates().iter().any(|name| stale(name)) {
             let status = Command::new(env!("CARGO"))
                 .args(["xtask", "udfs", "--quiet"])
                 .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -35,6 +33,18 @@ pub fn module(name: &str) -> PathBuf {
         folder
     });
     folder.join(name).with_extension("wasm")
+}
+
+/// The names of the modules: those under `udfs`, and the guests of the tests.
+fn crates() -> Vec<String> {
+    let udfs = Path::new(env!("CARGO_MANIFEST_DIR")).join("udfs");
+    let entries = std::fs::read_dir(udfs).expect("the folder udfs");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("an entry").file_name())
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.extend(["identity", "probe"].map(str::to_owned));
+    names
 }
 
 /// A file or folder of the test data, or `None`, said aloud, where there is none.
