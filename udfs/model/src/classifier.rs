@@ -81,11 +81,15 @@ impl Model {
     /// The row fails when it has more or fewer features than the model, and, for logistic regression,
     /// when one of them is missing.
     pub fn predict(&self, features: ListRef<'_, Option<f64>>) -> Result<f64, String> {
-        let scores = self.scores(features)?;
-        match self.output {
-            Output::Value(link) => Ok(link.value(scores.first().copied().unwrap_or(f64::NAN))),
-            output => Ok(greatest(&output.probabilities(scores)) as f64),
-        }
+        self.value(&features)
+    }
+
+    /// `predict` from features of 32 bits.
+    ///
+    /// # Errors
+    /// As for `predict`.
+    pub fn predict_f32(&self, features: ListRef<'_, Option<f32>>) -> Result<f64, String> {
+        self.value(&features)
     }
 
     /// A probability for each class, in the order of their numbers.
@@ -93,10 +97,18 @@ impl Model {
     /// # Errors
     /// As for `predict`; every row fails when the model has no classes.
     pub fn predict_proba(&self, features: ListRef<'_, Option<f64>>) -> Result<Vec<f64>, String> {
-        if self.classes.is_empty() {
-            return Err("the model predicts a value and has no classes: use `predict`".to_owned());
-        }
-        Ok(self.output.probabilities(self.scores(features)?))
+        self.probabilities(&features)
+    }
+
+    /// `predict_proba` from features of 32 bits.
+    ///
+    /// # Errors
+    /// As for `predict_proba`.
+    pub fn predict_proba_f32(
+        &self,
+        features: ListRef<'_, Option<f32>>,
+    ) -> Result<Vec<f64>, String> {
+        self.probabilities(&features)
     }
 
     /// Name of the most probable class.
@@ -104,24 +116,78 @@ impl Model {
     /// # Errors
     /// As for `predict_proba`.
     pub fn predict_class(&self, features: ListRef<'_, Option<f64>>) -> Result<String, String> {
-        let best = greatest(&self.predict_proba(features)?);
-        Ok(self.classes.get(best).cloned().unwrap_or_default())
+        self.class(&features)
+    }
+
+    /// `predict_class` from features of 32 bits.
+    ///
+    /// # Errors
+    /// As for `predict_proba`.
+    pub fn predict_class_f32(&self, features: ListRef<'_, Option<f32>>) -> Result<String, String> {
+        self.class(&features)
+    }
+}
+
+/// The features of a row.
+trait Features {
+    fn count(&self) -> usize;
+    /// A feature; NaN where it is missing.
+    fn feature(&self, number: usize) -> f64;
+}
+
+impl Features for ListRef<'_, Option<f64>> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn feature(&self, number: usize) -> f64 {
+        self.get(number).flatten().unwrap_or(f64::NAN)
+    }
+}
+
+impl Features for ListRef<'_, Option<f32>> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn feature(&self, number: usize) -> f64 {
+        self.get(number).flatten().map_or(f64::NAN, f64::from)
     }
 }
 
 impl Model {
-    fn scores(&self, features: ListRef<'_, Option<f64>>) -> Result<Vec<f64>, String> {
+    fn value(&self, features: &impl Features) -> Result<f64, String> {
+        let scores = self.scores(features)?;
+        match self.output {
+            Output::Value(link) => Ok(link.value(scores.first().copied().unwrap_or(f64::NAN))),
+            output => Ok(greatest(&output.probabilities(scores)) as f64),
+        }
+    }
+
+    fn probabilities(&self, features: &impl Features) -> Result<Vec<f64>, String> {
+        if self.classes.is_empty() {
+            return Err("the model predicts a value and has no classes: use `predict`".to_owned());
+        }
+        Ok(self.output.probabilities(self.scores(features)?))
+    }
+
+    fn class(&self, features: &impl Features) -> Result<String, String> {
+        let best = greatest(&self.probabilities(features)?);
+        Ok(self.classes.get(best).cloned().unwrap_or_default())
+    }
+
+    fn scores(&self, features: &impl Features) -> Result<Vec<f64>, String> {
         let wanted = match &self.kind {
             Kind::Logistic(logistic) => logistic.features(),
             Kind::Forest(forest) => forest.features(),
         };
-        if features.len() != wanted {
+        if features.count() != wanted {
             return Err(format!(
                 "the row has {} features, and the model takes {wanted}",
-                features.len()
+                features.count()
             ));
         }
-        let feature = |number: usize| features.get(number).flatten().unwrap_or(f64::NAN);
+        let feature = |number: usize| features.feature(number);
         match &self.kind {
             Kind::Logistic(logistic) => logistic.score(feature),
             Kind::Forest(forest) => Ok(forest.score(feature)),
@@ -186,7 +252,7 @@ mod tests {
             let predicted = call(0);
             assert!(predicted.errors().is_empty(), "{name}");
             assert_close(&predicted.rows(), &numbers(&self.0["predict"]), name);
-            let probabilities = call(1);
+            let probabilities = call(2);
             let Some(wanted) = self.0["predict_proba"].as_array() else {
                 assert_eq!(probabilities.errors().len(), len, "{name}");
                 return;
@@ -194,7 +260,7 @@ mod tests {
             for (found, wanted) in probabilities.rows::<Vec<f64>>().iter().zip(wanted) {
                 assert_close(found, &numbers(wanted), name);
             }
-            let classes = call(2);
+            let classes = call(4);
             let wanted: Vec<String> = match self.0["predict_class"].as_array() {
                 Some(names) => names
                     .iter()
@@ -251,6 +317,7 @@ mod tests {
             lightgbm_one_against_rest,
             lightgbm_regression,
             lightgbm_sqrt,
+            lightgbm_thresholds,
             lightgbm_tweedie,
             lightgbm_zero_as_missing,
             logistic_three,
@@ -284,13 +351,45 @@ mod tests {
             Some(vec![Some(1.0), Some(2.0)]),
         ]);
         let answer = instance
-            .call_on(model, &handle!(Model).methods[2], 6, &[rows])
+            .call_on(model, &handle!(Model).methods[4], 6, &[rows])
             .expect("the call works");
         let failed: Vec<u32> = answer.errors().iter().map(|error| error.row).collect();
         assert_eq!(failed, [1, 2, 4]);
         assert!(answer.errors()[0].message.contains("1 features"));
         let classes = answer.rows::<&str>();
         assert_eq!((classes[0], classes[5]), ("warm", "cold"));
+    }
+
+    #[test]
+    fn features_of_32_bits_are_the_same() {
+        let init = json!({"model": {"coefficients": [1.0, -1.0], "intercept": 0.0}});
+        let (instance, model) = two_features(&init).expect("a good model");
+        let wide = || {
+            column([
+                Some(vec![Some(0.75), Some(0.5)]),
+                Some(vec![None, Some(0.5)]),
+            ])
+        };
+        let narrow = || {
+            column([
+                Some(vec![Some(0.75_f32), Some(0.5)]),
+                Some(vec![None, Some(0.5)]),
+            ])
+        };
+        for method in [0, 2, 4] {
+            let call = |method: usize, features| {
+                instance
+                    .call_on(model, &handle!(Model).methods[method], 2, &[features])
+                    .expect("the call works")
+            };
+            let (wide, narrow) = (call(method, wide()), call(method + 1, narrow()));
+            assert_eq!(wide.errors(), narrow.errors());
+            match method {
+                0 => assert_eq!(wide.rows::<f64>()[0], narrow.rows::<f64>()[0]),
+                2 => assert_eq!(wide.rows::<Vec<f64>>(), narrow.rows::<Vec<f64>>()),
+                _ => assert_eq!(wide.rows::<&str>(), narrow.rows::<&str>()),
+            }
+        }
     }
 
     #[test]

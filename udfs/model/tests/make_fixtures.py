@@ -90,6 +90,15 @@ lgb("lightgbm_sqrt", value, objective="regression", reg_sqrt=True)
 lgb("lightgbm_tweedie", counts, objective="tweedie")
 lgb("lightgbm_forest", value, objective="regression", boosting="rf", bagging_freq=1, bagging_fraction=0.6)
 
+# Rows that lie on thresholds, and just above.
+wide = random.normal(size=(400, 4))
+booster = lightgbm.train({"objective": "regression", "num_leaves": 5, "verbose": -1, "max_bin": 4000,
+                          "min_data_in_bin": 1}, lightgbm.Dataset(wide, wide.sum(axis=1)), 3)
+thresholds = sorted(set(booster.trees_to_dataframe()["threshold"].dropna()))
+rows = numpy.array([[x] * 4 for x in thresholds])
+rows = numpy.vstack([rows, numpy.nextafter(rows, numpy.inf)])
+write("lightgbm_thresholds", booster.dump_model(), rows, booster.predict(rows))
+
 
 def logistic(name, target, classes):
     names = numpy.array(classes)
