@@ -1,8 +1,13 @@
-//! A WordPiece tokenizer: the vocabulary is loaded once per slot, and every text is cut into the
-//! longest pieces that the vocabulary has.
+//! Tokenizers: the vocabulary is loaded once per slot, and every text is cut into its pieces.
+//!
+//! WordPiece (`encode`, `decode`, `count_tokens`) takes the longest pieces that the vocabulary has.
+//! Byte-pair encoding (`bpe_encode`, `bpe_decode`, `bpe_count_tokens`) joins bytes step by step, as
+//! GPT-2 and its descendants do.
 
+mod bpe;
 mod trie;
 
+pub use bpe::{Bpe, BpeArgs, Split};
 use trie::Trie;
 use wasmill_guest::{InitArgs, ListRef, log, udf};
 
