@@ -16,3 +16,7 @@ mod udf_fuzzy;
 mod udf_json;
 mod udf_parse;
 mod udf_text;
+mod udf_bpe;
+mod udf_geo;
+mod udf_model;
+mod udf_stats;

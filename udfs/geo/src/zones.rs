@@ -13,7 +13,8 @@ use crate::geojson::{Feature, features};
 /// From a GeoJSON file: `jq '{zones: .}' countries.geojson > init.json`, then `--init @init.json`.
 #[derive(InitArgs)]
 pub struct ZonesArgs {
-    /// GeoJSON (RFC 7946): a FeatureCollection whose features are a Polygon or a MultiPolygon each.
+    /// GeoJSON (RFC 7946): a FeatureCollection whose features are a Polygon or a MultiPolygon each
+    /// (`jq '{zones: .}' map.geojson` makes init arguments of a file).
     /// Edges are straight lines on the grid of degrees. Holes are outside. A polygon that crosses the
     /// antimeridian must be cut there, or go on with longitudes beyond 180.
     pub zones: Value,

@@ -11,7 +11,8 @@ use crate::{lightgbm, logistic, xgboost};
 /// A trained model.
 #[derive(InitArgs)]
 pub struct ModelArgs {
-    /// The model: the content of a JSON file that XGBoost's `save_model` wrote, what LightGBM's
+    /// The model: the content of a JSON file that XGBoost's `save_model` wrote (`jq '{model: .}' m.json`
+    /// makes init arguments of it), what LightGBM's
     /// `dump_model` returned, or logistic regression as `{"coefficients": [[…], …], "intercept": […],
     /// "classes": […], "features": […]}`. Logistic regression has one row of coefficients for two
     /// classes, else one for each class (multinomial); the names of classes and features may be left out.

@@ -23,8 +23,8 @@
 //! # Features
 //!
 //! The features of a row are a list of `float64`, in the order of the training; the functions that end in
-//! `_f32` take a list of `float32`. A null or NaN in it is
-//! a missing value, which the trees send where they learned to. A list of another length fails its row.
+//! `_f32` take a list of `float32`. A null or NaN in it is a missing value, which the trees send where
+//! they learned to. A list of another length fails its row.
 
 mod classifier;
 mod forest;

@@ -36,13 +36,13 @@ use crate::{Count, Tokens};
 #[derive(InitArgs)]
 pub struct BpeArgs {
     /// The number of each piece, whose bytes are written in the alphabet of GPT-2. It must have all 256
-    /// bytes.
+    /// bytes. From Hugging Face: `jq '{vocab: .model.vocab, merges: .model.merges}' tokenizer.json`.
     pub vocab: Option<HashMap<String, i32>>,
     /// The pairs of pieces that are joined, the most important first: texts with a space between the
     /// two, or lists of two. Empty texts and a first line that begins with `#version` are skipped.
     pub merges: Option<Vec<Value>>,
     /// Lines with the bytes of a piece in Base64, a space and the number of the piece, which is also
-    /// its rank.
+    /// its rank. From tiktoken: `jq -n --rawfile ranks FILE '{ranks: $ranks}'`.
     pub ranks: Option<String>,
     /// How texts are cut into words before bytes are joined within them; `gpt2` when left out.
     pub split: Option<Split>,
@@ -78,8 +78,8 @@ impl Bpe {
             (None, None, Some(ranks)) => vocabulary::from_ranks(&ranks)?,
             _ => {
                 return Err(
-                    "give either `vocab` and `merges`, or `ranks`: see the documentation of `Bpe` \
-                     for how to make them"
+                    "give either `vocab` and `merges` (as in a tokenizer.json), or `ranks` (a file of \
+                     tiktoken)"
                         .to_owned(),
                 );
             }
