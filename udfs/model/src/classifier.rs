@@ -12,10 +12,10 @@ use crate::{lightgbm, logistic, xgboost};
 #[derive(InitArgs)]
 pub struct ModelArgs {
     /// The model: the content of a JSON file that XGBoost's `save_model` wrote (`jq '{model: .}' m.json`
-    /// makes init arguments of it), what LightGBM's
-    /// `dump_model` returned, or logistic regression as `{"coefficients": [[…], …], "intercept": […],
-    /// "classes": […], "features": […]}`. Logistic regression has one row of coefficients for two
-    /// classes, else one for each class (multinomial); the names of classes and features may be left out.
+    /// makes init arguments of it), what LightGBM's `dump_model` returned, or logistic regression as
+    /// `{"coefficients": [[…], …], "intercept": […], "classes": […], "features": […]}`. Logistic
+    /// regression has one row of coefficients for two classes, else one for each class (multinomial);
+    /// the names of classes and features may be left out.
     pub model: Value,
     /// Names of the classes, in the order of their numbers. Without it they are those of the model, or
     /// their numbers.
