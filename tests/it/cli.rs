@@ -22,13 +22,6 @@ pub fn module(name: &str) -> PathBuf {
         let folder = target.join("udfs");
         let stale = |name: &str| !folder.join(name).with_extension("wasm").exists();
         if crates().iter().any(|name| stale(name)) {
-        let modules = [
-            "geo", "identity", "math", "model", "probe", "stats", "tokenize",
-        ];
-        if !modules
-            .iter()
-            .all(|m| folder.join(m).with_extension("wasm").exists())
-        {
             let status = Command::new(env!("CARGO"))
                 .args(["xtask", "udfs", "--quiet"])
                 .current_dir(env!("CARGO_MANIFEST_DIR"))
