@@ -5,4 +5,5 @@ mod behaviour;
 mod guests;
 mod hostile;
 mod identity;
+mod languages;
 mod udfs;

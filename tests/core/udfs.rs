@@ -35,3 +35,10 @@ pub fn module(name: &str) -> Module {
     Module::from_file(engine(), folder().join(format!("{name}.wasm")))
         .unwrap_or_else(|e| panic!("{e}"))
 }
+
+/// A module that `cargo xtask udfs` builds where it finds the compiler for it.
+pub fn module_if_built(name: &str) -> Option<Module> {
+    let file = folder().join(format!("{name}.wasm"));
+    file.exists()
+        .then(|| Module::from_file(engine(), file).unwrap_or_else(|e| panic!("{e}")))
+}

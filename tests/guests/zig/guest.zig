@@ -151,13 +151,10 @@ const Affine = struct {
 };
 
 export fn affine_init(frame: *Init) Status {
-    return frame.finish(beginAffine(frame));
-}
-
-fn beginAffine(frame: *Init) !void {
-    const state = frame.read(Affine) catch return error.ScaleAndOffsetMustFit64BitIntegers;
-    try frame.keep(Affine, state);
+    const state = frame.read(Affine) catch
+        return frame.fail("scale and offset must fit 64-bit integers");
     wasmill.logLine(.info, "affine begins");
+    return frame.finish(frame.keep(Affine, state));
 }
 
 export fn affine_close(state: *Affine) void {

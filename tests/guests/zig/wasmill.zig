@@ -137,14 +137,16 @@ pub const Call = extern struct {
         call.result.* = .over(call.len(), all);
     }
 
-    /// The status for what a function answered.
+    /// Fails the call as a whole. The message must stay where it is until the next call.
+    pub fn fail(call: *Call, message: []const u8) Status {
+        call.message = message.ptr;
+        call.message_len = message.len;
+        return .failed;
+    }
+
+    /// The status for what a function answered; an error's name is the message.
     pub fn finish(call: *Call, outcome: anyerror!void) Status {
-        outcome catch |why| {
-            const text = @errorName(why);
-            call.message = text.ptr;
-            call.message_len = text.len;
-            return .failed;
-        };
+        outcome catch |why| return call.fail(@errorName(why));
         return .ok;
     }
 };
@@ -171,14 +173,16 @@ pub const Init = extern struct {
         frame.state = @intFromPtr(place);
     }
 
-    /// The status for what an `init` answered.
+    /// Fails the `init`. The message must stay where it is until the next call.
+    pub fn fail(frame: *Init, message: []const u8) Status {
+        frame.message = message.ptr;
+        frame.message_len = message.len;
+        return .failed;
+    }
+
+    /// The status for what an `init` answered; an error's name is the message.
     pub fn finish(frame: *Init, outcome: anyerror!void) Status {
-        outcome catch |why| {
-            const text = @errorName(why);
-            frame.message = text.ptr;
-            frame.message_len = text.len;
-            return .failed;
-        };
+        outcome catch |why| return frame.fail(@errorName(why));
         return .ok;
     }
 };
