@@ -11,6 +11,7 @@ mod csv;
 mod demo;
 mod failure;
 mod licences;
+mod other_languages;
 mod process;
 mod table;
 mod test;
@@ -29,10 +30,11 @@ Chores of the Wasmill repository.
 Usage: cargo xtask <COMMAND> [OPTIONS]
 
 Commands:
-  demo   Build the tool and the example UDFs, run both kinds over real data, show the results
-  test   Everything that CI tests: format, lints, tests, documentation, licences
-  udfs   Build the example UDFs and the test guests to target/udfs/NAME.wasm
-  help   Print this text
+  demo       Build the tool and the example UDFs, run both kinds over real data, show the results
+  test       Everything that CI tests: format, lints, tests, documentation, licences
+  udfs       Build the example UDFs and the test guests to target/udfs/NAME.wasm
+  languages  Install the compilers for guests in C, Zig and AssemblyScript to target/languages
+  help       Print this text
 
 `cargo xtask <COMMAND> --help` says more about one command.
 
@@ -63,6 +65,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "demo" => (demo::HELP, demo::execute),
         "test" => (test::HELP, test::execute),
         "udfs" => (udfs::HELP, udfs::execute),
+        "languages" => (other_languages::HELP, other_languages::execute),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return Ok(());

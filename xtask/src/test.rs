@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::failure::{Failure, Result};
 use crate::table::{Align, Table};
 use crate::workspace::Workspace;
-use crate::{artefacts, demo, licences, process, udfs};
+use crate::{artefacts, demo, licences, other_languages, process, udfs};
 
 pub const HELP: &str = "\
 Run everything that CI tests; stop at the first step that fails.
@@ -30,7 +30,7 @@ struct Step {
 }
 
 /// Cheap checks first, then what compiles.
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step {
         name: "format",
         what: "rustfmt has nothing to change",
@@ -50,6 +50,11 @@ const STEPS: [Step; 11] = [
         name: "udfs",
         what: "the example UDFs and test guests build",
         run: |w, _| modules(w),
+    },
+    Step {
+        name: "c-header",
+        what: "the tests of the C header pass",
+        run: |w, _| other_languages::test_header(w),
     },
     Step {
         name: "clippy",

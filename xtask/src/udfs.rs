@@ -1,10 +1,12 @@
 //! `cargo xtask udfs`: the example UDFs and the test guests, as modules in `target/udfs`.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::failure::{Failure, Result, io};
+use crate::other_languages::{self, Outcome};
 use crate::process;
 use crate::table::{Align, Table};
 use crate::wasm::Summary;
@@ -19,6 +21,9 @@ Options:
   -q, --quiet  No table, and nothing from cargo but its errors
   -h, --help   Print this text
 
+Guests in C, Zig and AssemblyScript are built where their compilers are found; others are named as
+skipped. `cargo xtask languages` installs the compilers.
+
 Adds the Wasm target to the toolchain when it is missing. A module that did not change keeps its
 file untouched. CARGO_TARGET_DIR is honoured: the modules are in its folder udfs. RUSTFLAGS are
 meant for the host and are not used here.
@@ -27,7 +32,11 @@ meant for the host and are not used here.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 const PROFILE: &str = "udf";
 /// Guests that only the tests need.
-const TEST_GUESTS: [&str; 2] = ["tests/guests/identity", "tests/guests/probe"];
+const TEST_GUESTS: [&str; 3] = [
+    "tests/guests/identity",
+    "tests/guests/probe",
+    "tests/guests/rust",
+];
 
 pub fn execute(workspace: &Workspace, options: &[String]) -> Result<()> {
     let mut quiet = false;
@@ -69,20 +78,35 @@ pub fn build(workspace: &Workspace, quiet: bool) -> Result<Table> {
         ("UDFs", Align::Right),
         ("imports", Align::Right),
     ]);
-    for guest in &guests {
-        let file = format!("{}.wasm", guest.module);
-        let source = built.join(&file);
-        let bytes = fs::read(&source).map_err(io("read", &source))?;
-        let summary = Summary::of(&bytes)
-            .map_err(|why| Failure::Failed(format!("{}: {why}", source.display())))?;
-        let place = folder.join(&file);
-        put(&place, &bytes)?;
+    let mut add = |module: &str, bytes: &[u8]| {
+        let place = folder.join(format!("{module}.wasm"));
+        let summary = Summary::of(bytes)
+            .map_err(|why| Failure::Failed(format!("{}: {why}", place.display())))?;
+        put(&place, bytes)?;
         table.row([
             workspace.relative(&place).display().to_string(),
             kib(bytes.len()),
             summary.records.to_string(),
             summary.imports.to_string(),
         ]);
+        Ok(())
+    };
+    for guest in &guests {
+        let source = built.join(format!("{}.wasm", guest.module));
+        add(
+            &guest.module,
+            &fs::read(&source).map_err(io("read", &source))?,
+        )?;
+    }
+    for (module, outcome) in other_languages::build(workspace)? {
+        match outcome {
+            Outcome::Built(bytes) => add(module, &bytes)?,
+            Outcome::Skipped(why) => {
+                eprintln!("skipped: the guest {module}: {why}");
+                // One of an earlier build would be tested as if it were this source's.
+                remove(&folder.join(format!("{module}.wasm")))?;
+            }
+        }
     }
     Ok(table)
 }
@@ -188,6 +212,14 @@ fn put(place: &Path, bytes: &[u8]) -> Result<()> {
         .map_err(io("write", place))
 }
 
+/// Removes a file, if it is there.
+fn remove(place: &Path) -> Result<()> {
+    match fs::remove_file(place) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(io("remove", place)(error)),
+        _ => Ok(()),
+    }
+}
+
 /// Bytes as KiB with one decimal, rounded to nearest.
 fn kib(bytes: usize) -> String {
     let tenths = (bytes * 10 + 512) / 1024;
@@ -229,6 +261,9 @@ mod tests {
             1,
             "no temporary file stays"
         );
+        remove(&place).unwrap();
+        remove(&place).unwrap();
+        assert!(!place.exists());
         assert!(put(&folder.join("missing/m.wasm"), b"").is_err());
         fs::remove_dir_all(folder).unwrap();
     }

@@ -4,9 +4,9 @@
 import { readFileSync } from "node:fs";
 
 export default class Manifest {
-  afterCompile(module) {
-    const records = JSON.parse(readFileSync(new URL("manifest.json", import.meta.url), "utf8"));
-    const lines = records.map((record) => JSON.stringify(record) + "\n").join("");
-    module.addCustomSection("wasmill.manifest", new TextEncoder().encode(lines));
-  }
+    afterCompile(module) {
+        const records = JSON.parse(readFileSync(new URL("manifest.json", import.meta.url), "utf8"));
+        const lines = records.map((record) => JSON.stringify(record) + "\n").join("");
+        module.addCustomSection("wasmill.manifest", new TextEncoder().encode(lines));
+    }
 }
