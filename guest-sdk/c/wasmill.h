@@ -28,8 +28,8 @@
  *   - arguments: until the function returns; they may be written to;
  *   - wasmill_result_memory(): until the host has read the results; never given back by the guest;
  *   - wasmill_alloc() and wasmill_free(): until given back. States live here.
- * The allocator is a small one of its own. To use that of a libc instead, define WASMILL_USE_LIBC: it
- * must not share a module with another allocator that takes all memory behind __heap_base for its own.
+ * The allocator is a small one of its own. A guest that links a libc must use that of the libc instead,
+ * since both would take the memory behind __heap_base: define WASMILL_USE_LIBC.
  *
  * Natively (not for WebAssembly) the header compiles as well, on the allocator of the libc, so that
  * functions can be tested with ordinary tools: without manifest and exports, and wasmill_log() writes to

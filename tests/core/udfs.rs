@@ -16,7 +16,10 @@ fn folder() -> &'static Path {
         // target/debug/deps/core-…
         let target = executable.ancestors().nth(3).expect("a target folder");
         let udfs = target.join("udfs");
-        if !udfs.join("probe.wasm").exists() {
+        if !["probe.wasm", "rust.wasm"]
+            .iter()
+            .all(|m| udfs.join(m).exists())
+        {
             let status = Command::new(env!("CARGO"))
                 .args(["xtask", "udfs", "--quiet"])
                 .env("CARGO_TARGET_DIR", target)
