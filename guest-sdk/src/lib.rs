@@ -28,6 +28,10 @@
 //! `wasmill_reset`, `wasmill_panic`), and every UDF adds its export and its record of the manifest.
 #![deny(missing_docs)]
 
+/// The C header of the SDK, `c/wasmill.h`.
+#[cfg(feature = "c-header")]
+pub const C_HEADER: &str = include_str!("../c/wasmill.h");
+
 mod abi;
 mod batch;
 mod bind;

@@ -12,6 +12,7 @@ const EXAMPLES: &str = "\
 Examples:
   wasmill new shout --sdk path/to/wasmill/guest-sdk
   wasmill new replacer --stateful --sdk path/to/wasmill/guest-sdk
+  wasmill new shares --lang c
 
 What is printed at the end are the commands to test, build and run it.";
 
@@ -41,6 +42,12 @@ enum Language {
     /// Rust, with the guest SDK
     #[default]
     Rust,
+    /// C11, with the header wasmill.h
+    C,
+    /// Zig, with wasmill.zig
+    Zig,
+    /// AssemblyScript, with wasmill.ts
+    Assemblyscript,
 }
 
 /// A file of the template: its path and contents.
@@ -55,8 +62,15 @@ pub(crate) fn execute(args: &NewArgs) -> Result<(), Failure> {
                 .hint("choose another name, or remove the folder"),
         );
     }
+    if args.lang != Language::Rust && (args.stateful || args.sdk.is_some()) {
+        return Err(Failure::usage("--stateful and --sdk are for Rust")
+            .hint("the other languages have one template each; Zig's has a state"));
+    }
     let (files, steps) = match args.lang {
         Language::Rust => rust(args)?,
+        Language::C => c(&args.name),
+        Language::Zig => zig(&args.name),
+        Language::Assemblyscript => assemblyscript(&args.name),
     };
     for (path, contents) in &files {
         let path = folder.join(path);
@@ -140,6 +154,73 @@ fn rust(args: &NewArgs) -> Result<(Vec<Made>, String), Failure> {
         );
     }
     Ok((files, steps))
+}
+
+const NUMBERS: &str = "part,whole\n1,4\n2,3\n,5\n";
+
+fn c(name: &str) -> (Vec<Made>, String) {
+    let files = vec![
+        ("wasmill.h", wasmill_guest::C_HEADER.to_owned()),
+        ("guest.c", include_str!("templates/guest.c").to_owned()),
+        ("example.csv", NUMBERS.to_owned()),
+    ];
+    let steps = format!(
+        "  cd {name}\n  zig cc --target=wasm32-freestanding -std=c11 -O2 -g0 -msimd128 -ffreestanding -nostdlib \\\n    \
+         -Wl,--no-entry -Wl,-z,stack-size=65536 -Wl,--export=wasmill_panic guest.c -o {name}.wasm\n  \
+         wasmill check {name}.wasm\n  \
+         wasmill run {name}.wasm percent -i example.csv\n\n\
+         Zig comes from ziglang.org, or with `pip install ziglang` as `python3 -m ziglang`; clang does as well.\n"
+    );
+    (files, steps)
+}
+
+fn zig(name: &str) -> (Vec<Made>, String) {
+    let sdk = include_str!("../../tests/guests/zig/wasmill.zig");
+    let files = vec![
+        ("wasmill.zig", sdk.to_owned()),
+        ("guest.zig", include_str!("templates/guest.zig").to_owned()),
+        ("example.csv", "x\n1\n2\n".to_owned()),
+    ];
+    let steps = format!(
+        "  cd {name}\n  zig build-exe guest.zig -target wasm32-freestanding -mcpu=generic+simd128 -O ReleaseSmall \\\n    \
+         -fno-entry -rdynamic --stack 65536 -femit-bin={name}.wasm\n  \
+         wasmill check {name}.wasm --init '{{\"scale\":2,\"offset\":1}}'\n  \
+         wasmill run {name}.wasm apply -i example.csv --init '{{\"scale\":2,\"offset\":1}}'\n\n\
+         It is written for Zig 0.17, from ziglang.org, or with `pip install ziglang` as `python3 -m ziglang`.\n"
+    );
+    (files, steps)
+}
+
+fn assemblyscript(name: &str) -> (Vec<Made>, String) {
+    let package = include_str!("templates/package.json")
+        .replace("{name}", name)
+        .replace("{module}", name);
+    let files = vec![
+        (
+            "wasmill.ts",
+            include_str!("../../tests/guests/assemblyscript/wasmill.ts").to_owned(),
+        ),
+        (
+            "manifest.mjs",
+            include_str!("../../tests/guests/assemblyscript/manifest.mjs").to_owned(),
+        ),
+        (
+            "manifest.json",
+            include_str!("templates/manifest.json").to_owned(),
+        ),
+        ("guest.ts", include_str!("templates/guest.ts").to_owned()),
+        ("package.json", package),
+        (".gitignore", "/node_modules\n".to_owned()),
+        (
+            "example.csv",
+            "text\nnew york city\nlos angeles\n".to_owned(),
+        ),
+    ];
+    let steps = format!(
+        "  cd {name}\n  npm install\n  npm run build\n  wasmill check {name}.wasm\n  \
+         wasmill run {name}.wasm count_words -i example.csv\n"
+    );
+    (files, steps)
 }
 
 /// The absolute path of the SDK, which must be one.
