@@ -61,8 +61,8 @@ impl<T: Output> Writer<T> {
     /// Appends `count` rows, in loops that are wide where the type allows it; `value` gets their
     /// numbers from 0.
     #[inline(always)]
-    pub fn fill(&mut self, count: usize, value: impl FnMut(usize) -> T) {
-        T::fill(&mut self.builder, count, value);
+    pub fn fill(&mut self, count: usize, mut value: impl FnMut(usize) -> T) {
+        T::fill(&mut self.builder, count, |place| value(place.row()));
     }
 }
 

@@ -5,6 +5,8 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
+use crate::types::Place;
+
 const ALIGNMENT: usize = 64;
 
 /// A vector of plain values. Its memory is kept when it is cleared.
@@ -269,19 +271,19 @@ impl Bitmap {
         }
     }
 
-    /// Appends `count` bits, 32 at a time; `bit` gets their numbers from 0.
+    /// Appends `count` bits, 32 in each turn of the loop.
     #[inline(always)]
-    pub fn fill(&mut self, count: usize, mut bit: impl FnMut(usize) -> bool) {
+    pub(crate) fn fill_places(&mut self, count: usize, mut bit: impl FnMut(Place) -> bool) {
         let whole = count - count % 32;
-        for base in (0..whole).step_by(32) {
+        for turn in (0..whole).step_by(32) {
             let mut word = 0;
             for at in 0..32 {
-                word |= u32::from(bit(base + at)) << at;
+                word |= u32::from(bit(Place::within(turn, at))) << at;
             }
             self.push_word(word);
         }
         for at in whole..count {
-            let value = bit(at);
+            let value = bit(Place::of(at));
             self.push(value);
         }
     }
@@ -365,7 +367,7 @@ mod tests {
         bits.begin(100);
         bits.push(true);
         bits.push_word(0x8000_0001);
-        bits.fill(70, |at| at % 3 == 0);
+        bits.fill_places(70, |place| place.row() % 3 == 0);
         assert_eq!(bits.len(), 103);
         let wanted = |at: usize| match at {
             0 | 1 | 32 => true,

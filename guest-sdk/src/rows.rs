@@ -6,7 +6,7 @@ use crate::abi::{ArgRef, CallFrame, Frame, OK};
 use crate::buffer::{Bitmap, bit_at, word_at};
 use crate::errors::{Failure, RowErrors, fail};
 use crate::memory::Pool;
-use crate::types::{Builder, Input, Nulls, Output, StrWriter, TextBuilder, validity};
+use crate::types::{Builder, Input, Nulls, Output, Place, StrWriter, TextBuilder, validity};
 
 /// What a row function returns: a value or the failure of the row.
 #[diagnostic::on_unimplemented(
@@ -104,8 +104,8 @@ pub trait Args<'a>: Sized {
     /// Reads a row.
     ///
     /// # Safety
-    /// All columns that are not constant must have more than `row` rows; without `CONSTANTS` none is.
-    unsafe fn get<const CONSTANTS: bool>(columns: Self::Columns, row: usize) -> Self;
+    /// All columns that are not constant must have more rows than that; without `CONSTANTS` none is.
+    unsafe fn get<const CONSTANTS: bool>(columns: Self::Columns, place: Place) -> Self;
 
     /// Whether a plain argument has nulls.
     fn has_nulls(columns: Self::Columns) -> bool;
@@ -127,7 +127,7 @@ impl<'a> Args<'a> for () {
     unsafe fn columns(_args: *const ArgRef) {}
 
     #[inline(always)]
-    unsafe fn get<const CONSTANTS: bool>((): (), _row: usize) {}
+    unsafe fn get<const CONSTANTS: bool>((): (), _place: Place) {}
 
     #[inline(always)]
     fn has_nulls((): ()) -> bool {
@@ -169,14 +169,15 @@ impl<'a, T: Input<'a>, Rest: Args<'a>> Args<'a> for (T, Rest) {
     }
 
     #[inline(always)]
-    unsafe fn get<const CONSTANTS: bool>((first, rest): Self::Columns, row: usize) -> Self {
-        let own_row = if CONSTANTS { row & first.row_mask } else { row };
+    unsafe fn get<const CONSTANTS: bool>((first, rest): Self::Columns, place: Place) -> Self {
         // SAFETY: the caller vouches for the row; a constant has row 0.
         unsafe {
-            (
-                T::get(first.column, own_row),
-                Rest::get::<CONSTANTS>(rest, row),
-            )
+            let own = if CONSTANTS {
+                T::get(first.column, place.row() & first.row_mask)
+            } else {
+                T::get_at(first.column, place)
+            };
+            (own, Rest::get::<CONSTANTS>(rest, place))
         }
     }
 
@@ -282,11 +283,11 @@ impl<'f, A: Args<'f>> Call<'f, A> {
     /// Arguments of a row.
     ///
     /// # Safety
-    /// `row` must be less than `rows`.
+    /// The row must be less than `rows`.
     #[inline(always)]
-    unsafe fn get<const CONSTANTS: bool>(&self, row: usize) -> A {
+    unsafe fn get<const CONSTANTS: bool>(&self, place: Place) -> A {
         // SAFETY: the caller vouches for the row.
-        unsafe { A::get::<CONSTANTS>(self.columns, row) }
+        unsafe { A::get::<CONSTANTS>(self.columns, place) }
     }
 
     /// Whether all plain arguments of a row have values. Rows must be visited in order: the bits of 32
@@ -328,20 +329,20 @@ pub fn rows<'f, A: Args<'f>, R: RowResult, const TOTAL: bool, const CONSTANTS: b
     let mut errors = RowErrors::new();
     slot.builder.begin(call.rows);
     if call.is_dense(TOTAL) {
-        R::Value::fill(&mut slot.builder, call.rows, |row| {
+        R::Value::fill(&mut slot.builder, call.rows, |place| {
             // SAFETY: `fill` asks for rows below `rows`.
-            function(unsafe { call.get::<CONSTANTS>(row) }).settle(row, &mut errors)
+            function(unsafe { call.get::<CONSTANTS>(place) }).settle(place.row(), &mut errors)
         });
         if A::TAKES_NULLS && A::HAS_PLAIN {
             slot.nulls.begin(0);
         }
     } else {
         let mut word = 0;
-        R::Value::fill(&mut slot.builder, call.rows, |row| {
+        R::Value::fill(&mut slot.builder, call.rows, |place| {
             // SAFETY: `fill` asks for rows below `rows`, in order.
             unsafe {
-                if call.is_valid(row, &mut word) {
-                    function(call.get::<CONSTANTS>(row)).settle(row, &mut errors)
+                if call.is_valid(place.row(), &mut word) {
+                    function(call.get::<CONSTANTS>(place)).settle(place.row(), &mut errors)
                 } else {
                     R::Value::placeholder()
                 }
@@ -377,7 +378,7 @@ pub fn rows_of_text<'f, A: Args<'f>, R: TextResult, const TOTAL: bool, const CON
         // SAFETY: the row is below `rows`, and rows come in order.
         if dense || unsafe { call.is_valid(row, &mut word) } {
             // SAFETY: the row is below `rows`.
-            let args = unsafe { call.get::<CONSTANTS>(row) };
+            let args = unsafe { call.get::<CONSTANTS>(Place::of(row)) };
             if !function(args, slot.builder.row()).settle(row, &mut errors) {
                 slot.builder.row().clear();
             }

@@ -134,8 +134,7 @@ fn rust(args: &NewArgs) -> Result<(Vec<Made>, String), Failure> {
         ("Cargo.toml", manifest),
         (
             ".cargo/config.toml",
-            "[target.wasm32-unknown-unknown]\nrustflags = [\"-C\", \"target-feature=+simd128\"]\n"
-                .to_owned(),
+            include_str!("templates/config.toml").to_owned(),
         ),
         (".gitignore", "/target\n".to_owned()),
         ("src/lib.rs", code.to_owned()),

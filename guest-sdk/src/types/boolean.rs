@@ -1,6 +1,6 @@
 //! Booleans: one bit each.
 
-use super::{ArrowType, Builder, Input, Nulls, Output, buffer, leaf, vec_is_list};
+use super::{ArrowType, Builder, Input, Nulls, Output, Place, buffer, leaf, vec_is_list};
 use crate::abi::ArrowArray;
 use crate::buffer::{Bitmap, bit_at};
 use crate::manifest::{FormatPart, Schema};
@@ -66,8 +66,8 @@ impl Output for bool {
     }
 
     #[inline(always)]
-    fn fill(builder: &mut BooleanBuilder, count: usize, value: impl FnMut(usize) -> bool) {
-        builder.bits.fill(count, value);
+    fn fill(builder: &mut BooleanBuilder, count: usize, mut value: impl FnMut(Place) -> bool) {
+        builder.bits.fill_places(count, &mut value);
     }
 
     vec_is_list!(output);

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use super::{ArrowType, Builder, Input, Nulls, Output, buffer, leaf, vec_is_list};
+use super::{ArrowType, Builder, Input, Nulls, Output, Place, buffer, leaf, vec_is_list};
 use crate::abi::ArrowArray;
 use crate::buffer::Buffer;
 use crate::manifest::{FormatPart, Schema};
@@ -76,31 +76,22 @@ impl<T: Fixed> FixedBuilder<T> {
     /// Appends `count` values, 32 in each turn of the loop: the host interrupts guests at the end of
     /// a turn, and short turns would make that check cost as much as the work.
     #[inline(always)]
-    pub fn fill(&mut self, count: usize, mut value: impl FnMut(usize) -> T) {
+    pub(crate) fn fill_places(&mut self, count: usize, mut value: impl FnMut(Place) -> T) {
         let write = |room: &mut [MaybeUninit<T>]| {
             let (chunks, rest) = room.as_chunks_mut::<32>();
-            let mut base = 0;
+            let mut turn = 0;
             for chunk in chunks {
-                fill_chunk(chunk, base, &mut value);
-                base += 32;
+                for (at, slot) in chunk.iter_mut().enumerate() {
+                    slot.write(value(Place::within(turn, at)));
+                }
+                turn += 32;
             }
             for (at, slot) in rest.iter_mut().enumerate() {
-                slot.write(value(base + at));
+                slot.write(value(Place::of(turn + at)));
             }
         };
         // SAFETY: `write` visits all chunks and the rest.
         unsafe { self.values.append_with(count, write) };
-    }
-}
-
-#[inline(always)]
-fn fill_chunk<T>(
-    chunk: &mut [MaybeUninit<T>; 32],
-    base: usize,
-    value: &mut impl FnMut(usize) -> T,
-) {
-    for (at, slot) in chunk.iter_mut().enumerate() {
-        slot.write(value(base + at));
     }
 }
 
@@ -139,6 +130,12 @@ macro_rules! fixed_column {
             // SAFETY: the caller vouches for the row; every pattern of bits is a value.
             unsafe { column.0.add(row).read_unaligned() }
         }
+
+        #[inline(always)]
+        unsafe fn get_at(column: Self::Column, place: $crate::types::Place) -> Self {
+            // SAFETY: as above.
+            unsafe { column.0.add(place.turn()).add(place.at()).read_unaligned() }
+        }
     };
     (output) => {
         type Builder = $crate::types::FixedBuilder<Self>;
@@ -154,8 +151,12 @@ macro_rules! fixed_column {
         }
 
         #[inline(always)]
-        fn fill(builder: &mut Self::Builder, count: usize, value: impl FnMut(usize) -> Self) {
-            builder.fill(count, value);
+        fn fill(
+            builder: &mut Self::Builder,
+            count: usize,
+            value: impl FnMut($crate::types::Place) -> Self,
+        ) {
+            builder.fill_places(count, value);
         }
     };
 }

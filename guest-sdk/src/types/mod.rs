@@ -71,6 +71,16 @@ pub trait Input<'a>: ArrowType + Sized {
     /// `column` must come from [`Input::column`], with more than `row` rows.
     unsafe fn get(column: Self::Column, row: usize) -> Self;
 
+    /// Reads a row of a loop with long turns.
+    ///
+    /// # Safety
+    /// As for [`Input::get`].
+    #[inline(always)]
+    unsafe fn get_at(column: Self::Column, place: Place) -> Self {
+        // SAFETY: the caller vouches for the row.
+        unsafe { Self::get(column, place.row()) }
+    }
+
     /// Finds the buffers of a column of `Vec<Self>`.
     ///
     /// # Safety
@@ -130,12 +140,63 @@ pub trait Output: ArrowType + Sized {
     /// Appends a row of `Vec<Self>`.
     fn push_vec(items: Vec<Self>, builder: &mut Self::VecBuilder);
 
-    /// Appends `count` rows; `value` gets their numbers from 0.
+    /// Appends `count` rows; `value` gets their places from 0.
     #[inline(always)]
-    fn fill(builder: &mut Self::Builder, count: usize, mut value: impl FnMut(usize) -> Self) {
+    fn fill(builder: &mut Self::Builder, count: usize, mut value: impl FnMut(Place) -> Self) {
         for at in 0..count {
-            value(at).push(builder);
+            value(Place::of(at)).push(builder);
         }
+    }
+}
+
+/// A row in a loop whose turns do many rows: where its turn begins, and how far into it the row is.
+///
+/// Kept apart, the second is a constant of the unrolled turn and ends up as the offset of a load. Added
+/// up, each load would wait for an addition of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    turn: usize,
+    at: usize,
+}
+
+impl Place {
+    /// A row of a loop that does one a turn.
+    #[inline(always)]
+    pub(crate) fn of(row: usize) -> Self {
+        Self { turn: row, at: 0 }
+    }
+
+    /// The row `at` of the turn that begins with the row `turn`.
+    #[inline(always)]
+    pub(crate) fn within(turn: usize, at: usize) -> Self {
+        Self { turn, at }
+    }
+
+    /// The first row of the turn.
+    #[inline(always)]
+    pub(crate) fn turn(self) -> usize {
+        self.turn
+    }
+
+    /// How far into the turn.
+    #[inline(always)]
+    pub(crate) fn at(self) -> usize {
+        self.at
+    }
+
+    /// The same place so many rows further on.
+    #[inline(always)]
+    pub(crate) fn after(self, rows: usize) -> Self {
+        Self {
+            turn: rows + self.turn,
+            at: self.at,
+        }
+    }
+
+    /// The row.
+    #[inline(always)]
+    pub(crate) fn row(self) -> usize {
+        self.turn + self.at
     }
 }
 

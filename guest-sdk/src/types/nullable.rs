@@ -1,6 +1,6 @@
 //! `Option<T>`: a validity bitmap beside the values.
 
-use super::{ArrowType, Builder, Input, Nulls, Output, validity, vec_is_list};
+use super::{ArrowType, Builder, Input, Nulls, Output, Place, validity, vec_is_list};
 use crate::abi::ArrowArray;
 use crate::buffer::{Bitmap, bit_at};
 use crate::manifest::Schema;
@@ -98,20 +98,20 @@ impl<T: Output> Output for Option<T> {
     }
 
     #[inline(always)]
-    fn fill(builder: &mut Self::Builder, count: usize, mut value: impl FnMut(usize) -> Self) {
+    fn fill(builder: &mut Self::Builder, count: usize, mut value: impl FnMut(Place) -> Self) {
         let NullableBuilder { values, validity } = builder;
         let whole = count - count % 32;
         for base in (0..whole).step_by(32) {
             let mut word = 0;
-            T::fill(values, 32, |at| {
-                let value = value(base + at);
-                word |= u32::from(value.is_some()) << at;
+            T::fill(values, 32, |place| {
+                let value = value(place.after(base));
+                word |= u32::from(value.is_some()) << place.row();
                 value.unwrap_or_else(T::placeholder)
             });
             validity.push_word(word);
         }
-        T::fill(values, count - whole, |at| {
-            let value = value(whole + at);
+        T::fill(values, count - whole, |place| {
+            let value = value(place.after(whole));
             validity.push(value.is_some());
             value.unwrap_or_else(T::placeholder)
         });
