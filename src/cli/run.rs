@@ -31,7 +31,7 @@ use super::report::{Done, MetricsForm, report, rows_written};
 use super::row_errors::{OnError, RowErrors, error_limit};
 use super::say;
 use super::terminal::progress;
-use crate::plan::{ErrorLimit, PoolCall, PoolStage, Pools, query_planner};
+use crate::plan::{ErrorLimit, Patience, PoolCall, PoolStage, Pools, query_planner};
 use crate::{Grant, LogSink, Module, Policy, Pool, PoolBuilder};
 
 const EXAMPLES: &str = "\
@@ -132,6 +132,12 @@ pub(crate) struct RunArgs {
     /// Columns that dead letters have beside the arguments; names with commas in double quotes
     #[arg(long, value_name = "COL,…")]
     dead_letter_columns: Vec<String>,
+
+    /// For a pipe that somebody is still writing to: rows wait this long at most for others
+    ///
+    /// For csv and jsonl input. The types of columns are those of the first rows.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    flush: Option<Duration>,
 
     /// Number of slots: instances that run at once
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN, value_parser = at_least_one, allow_negative_numbers = true)]
@@ -274,6 +280,10 @@ pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
     let stopped = result
         .as_ref()
         .is_err_and(|failure| failure.exit.is_signal());
+    if stopped {
+        // Whoever asks again does not want to wait for a guest.
+        runtime.spawn(async { std::process::exit(signalled().await as i32) });
+    }
     pool.close(if stopped {
         Duration::from_millis(500)
     } else {
@@ -288,6 +298,7 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     let encoding = Encoding {
         format: output_format(&args)?,
         compression: args.compression.codec(),
+        live: args.flush.is_some(),
     };
     let inputs = inputs(&args)?;
     let init = init_args(args.init.as_deref())?;
@@ -297,7 +308,7 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
 
     // All that can be wrong with the command is found out before a slot is started.
     let planning = session(DEFAULT_BATCH, Pools::default());
-    let input = io::open(&planning, &inputs, args.input_format).await?;
+    let input = io::open(&planning, &inputs, args.input_format, args.flush).await?;
     let schema = input.table.schema();
     let bound = bind(&module, &args.udf, &args.arg, &schema, INPUT, &planning)?;
     let name = args.name.clone().unwrap_or_else(|| args.udf.clone());
@@ -345,6 +356,9 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     let mut session = session(batch_size, pools);
     if let Some(letters) = &row_errors.letters {
         session.config_mut().set_extension(Arc::new(letters.sink()));
+    }
+    if let Some(time) = args.flush {
+        session.config_mut().set_extension(Arc::new(Patience(time)));
     }
     let plan = logical_plan(rows, call, batch_size, &columns)?;
     let plan = session.create_physical_plan(&plan).await?;

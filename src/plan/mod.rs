@@ -33,7 +33,7 @@ pub use error::{core_error, to_datafusion};
 pub use logical::{PoolArgument, PoolCall, PoolStage};
 pub use physical::PoolStageExec;
 pub use planner::{PoolStagePlanner, query_planner};
-pub use registry::{PoolRef, Pools};
+pub use registry::{Patience, PoolRef, Pools};
 pub use row_errors::{
     DeadLetterSink, DeadLetters, ErrorLimit, RowErrorAction, RowErrorPolicy, dead_letter_schema,
 };

@@ -20,7 +20,7 @@ use datafusion::physical_plan::{
 
 use super::row_errors::{DeadLetters, Failures, RowErrorPolicy, dead_letter_schema};
 use super::stream::{self, PartitionNumber, StagePartition, StartedCall};
-use super::{PoolRef, Pools};
+use super::{Patience, PoolRef, Pools};
 use crate::Call;
 
 /// One call of a pool stage, ready to be evaluated.
@@ -254,6 +254,10 @@ impl ExecutionPlan for PoolStageExec {
                 of: self.properties.output_partitioning().partition_count(),
             },
             context.session_config().get_extension::<DeadLetters>(),
+            context
+                .session_config()
+                .get_extension::<Patience>()
+                .map(|patience| patience.0),
             &self.metrics,
         );
         let input = self.input.execute(partition, context)?;

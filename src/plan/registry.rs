@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::time::Duration;
 
 use crate::Pool;
 
@@ -54,3 +55,10 @@ impl Pools {
         self.started.get(name)
     }
 }
+
+/// How long a row of a live stream waits for others to fill its batch: an extension of the session's
+/// configuration, as [`Pools`] is. Without it rows wait until the batch is full or the input ends.
+///
+/// The time runs from the first row that waits. The runtime must have its timer enabled.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience(pub Duration);

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -14,6 +15,7 @@ use datafusion::physical_plan::metrics::{
 };
 use futures::{Stream, StreamExt, TryStreamExt, future};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::row_errors::{
     self, DeadLetters, ErrorLimit, Failures, RowErrorAction, RowErrorPolicy, dead_letters,
@@ -61,6 +63,8 @@ pub(super) struct StagePartition {
     batch_size: NonZeroUsize,
     partition: Option<usize>,
     letters: Option<Arc<DeadLetters>>,
+    /// How long a row waits for others to fill its batch.
+    patience: Option<Duration>,
     metrics: StageMetrics,
 }
 
@@ -82,6 +86,8 @@ struct StageMetrics {
     baseline: BaselineMetrics,
     calls: Count,
     rows: Count,
+    /// Batches that went on before they were full.
+    flushed: Count,
     waited: Time,
 }
 
@@ -93,12 +99,14 @@ impl StagePartition {
         batch_size: NonZeroUsize,
         partition: PartitionNumber,
         letters: Option<Arc<DeadLetters>>,
+        patience: Option<Duration>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
         let metrics = StageMetrics {
             baseline: BaselineMetrics::new(metrics, partition.number),
             calls: MetricBuilder::new(metrics).counter("pool_tasks", partition.number),
             rows: MetricBuilder::new(metrics).counter("pool_rows", partition.number),
+            flushed: MetricBuilder::new(metrics).counter("flushed_batches", partition.number),
             waited: MetricBuilder::new(metrics).subset_time("pool_time", partition.number),
         };
         StagePartition {
@@ -108,6 +116,7 @@ impl StagePartition {
             batch_size,
             partition: partition.shown(),
             letters,
+            patience,
             metrics,
         }
     }
@@ -323,7 +332,7 @@ pub(super) fn run(
 ) -> impl Stream<Item = Result<RecordBatch>> + Send {
     let stage = Arc::new(stage);
     let window = stage.window();
-    let rebatched = rebatch(input, Arc::clone(&stage.input_schema), stage.batch_size);
+    let rebatched = rebatch(input, &stage);
     let mut first_row = 0_u64;
     let submitting = Arc::clone(&stage);
     let tasks = rebatched.map(move |batch| match batch {
@@ -355,20 +364,27 @@ fn end_at_error(
     })
 }
 
-/// The input cut to exactly `rows` per batch; the last may be short.
+/// The input cut to exactly the batch size; the last may be short, and so may batches that have waited
+/// long enough.
 fn rebatch(
     input: SendableRecordBatchStream,
-    schema: SchemaRef,
-    rows: NonZeroUsize,
-) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    stage: &StagePartition,
+) -> impl Stream<Item = Result<RecordBatch>> + Send + use<> {
     struct State {
         input: SendableRecordBatchStream,
         rebatcher: Rebatcher,
+        patience: Option<Duration>,
+        flushed: Count,
+        /// When rows that wait must go on.
+        due: Option<Instant>,
         ended: bool,
     }
     let state = State {
         input,
-        rebatcher: Rebatcher::new(schema, rows),
+        rebatcher: Rebatcher::new(Arc::clone(&stage.input_schema), stage.batch_size),
+        patience: stage.patience,
+        flushed: stage.metrics.flushed.clone(),
+        due: None,
         ended: false,
     };
     futures::stream::try_unfold(state, |mut state| async move {
@@ -379,14 +395,34 @@ fn rebatch(
                 state.rebatcher.next_full()
             };
             if let Some(batch) = ready {
+                state.due = None;
                 return Ok(Some((batch, state)));
             }
             if state.ended {
                 return Ok(None);
             }
-            match state.input.try_next().await? {
+            let next = match state.due {
+                None => state.input.try_next().await?,
+                Some(due) => match tokio::time::timeout_at(due, state.input.try_next()).await {
+                    Ok(next) => next?,
+                    Err(_) => {
+                        state.due = None;
+                        state.flushed.add(1);
+                        match state.rebatcher.next_any() {
+                            Some(batch) => return Ok(Some((batch, state))),
+                            None => continue,
+                        }
+                    }
+                },
+            };
+            match next {
                 Some(batch) => state.rebatcher.push(batch),
                 None => state.ended = true,
+            }
+            if state.due.is_none() && !state.rebatcher.is_empty() {
+                state.due = state
+                    .patience
+                    .and_then(|patience| Instant::now().checked_add(patience));
             }
         }
     })

@@ -71,6 +71,11 @@ impl Rebatcher {
         }
     }
 
+    /// Whether no row is waiting.
+    pub fn is_empty(&self) -> bool {
+        self.waiting_rows == 0
+    }
+
     /// Forgets what is waiting.
     pub fn clear(&mut self) {
         self.waiting.clear();

@@ -283,3 +283,61 @@ fn what_is_wrong_with_a_text_file_is_told_with_its_place() {
     error: - cannot be used: it can be read once only
     "#);
 }
+
+#[test]
+fn rows_of_a_live_pipe_do_not_wait_for_a_full_batch() {
+    use std::io::{BufRead, BufReader};
+
+    let workplace = Workplace::new();
+    let math = module("math");
+    for (format, first, second, expected) in [
+        (
+            "csv",
+            "a,b\n12,8\n\"18\",\"12\"\n",
+            "7,21\n",
+            ["a,b,gcd", "12,8,4", "18,12,6", "7,21,7"].as_slice(),
+        ),
+        (
+            "jsonl",
+            "{\"a\":12,\"b\":8}\n",
+            "{\"a\":7,\n\"b\":21}\n",
+            [
+                "{\"a\":12,\"b\":8,\"gcd\":4}",
+                "{\"a\":7,\"b\":21,\"gcd\":7}",
+            ]
+            .as_slice(),
+        ),
+    ] {
+        let mut child = workplace
+            .command([
+                "run",
+                math.to_str().expect("a path"),
+                "gcd",
+                "-q",
+                "-i",
+                "-",
+                "--input-format",
+                format,
+                "--format",
+                format,
+                "--flush",
+                "20ms",
+            ])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("wasmill runs");
+        let mut input = child.stdin.take().expect("a pipe");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        let (before, last) = expected.split_at(expected.len() - 1);
+        input.write_all(first.as_bytes()).expect("written");
+        // The pipe is open, and the rows come all the same.
+        for line in before {
+            assert_eq!(&lines.next().expect("a line").expect("text"), line);
+        }
+        input.write_all(second.as_bytes()).expect("written");
+        assert_eq!(lines.next().expect("a line").expect("text"), last[0]);
+        drop(input);
+        assert!(child.wait().expect("it ends").success());
+    }
+}

@@ -1,8 +1,9 @@
 //! CSV: a header line, types guessed from the first rows, an empty field is a null.
 
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::csv::reader::Format;
@@ -11,18 +12,24 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 
 use super::decode::SAMPLE;
+use super::live::{LiveBatches, PushDecoder};
 use super::schema::{check_names, merge_schemas};
 use super::{InputError, Source};
 
-/// The common schema of files whose columns have the same names in the same order.
-pub(super) fn infer(sources: &[Source]) -> Result<Schema, InputError> {
+/// The common schema of files whose columns have the same names in the same order. Of a file that is
+/// still being written (`live`) the types are those of the rows that are there at first.
+pub(super) fn infer(sources: &[Source], live: bool) -> Result<Schema, InputError> {
     let format = Format::default().with_header(true);
     let mut common: Option<Schema> = None;
     for source in sources {
         let name = source.name();
-        let (schema, _) = format
-            .infer_schema(source.look()?, Some(SAMPLE))
-            .map_err(|e| failed(name.to_owned(), &e, None))?;
+        let wrong = |e: ArrowError| failed(name.to_owned(), &e, None);
+        let mut reader = source.look()?;
+        let schema = match first_lines(&mut reader, live).map_err(InputError::read(name))? {
+            Some(lines) => format.infer_schema(lines.as_slice(), Some(SAMPLE)),
+            None => format.infer_schema(reader, Some(if live { 1 } else { SAMPLE })),
+        };
+        let (schema, _) = schema.map_err(wrong)?;
         check_names(name, &schema)?;
         common = Some(match common {
             None => schema,
@@ -42,6 +49,25 @@ pub(super) fn infer(sources: &[Source]) -> Result<Schema, InputError> {
             _ => Arc::clone(field),
         });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The lines that are there without waiting, if they are a header and a row at least.
+fn first_lines(reader: &mut impl BufRead, live: bool) -> std::io::Result<Option<Vec<u8>>> {
+    if !live {
+        return Ok(None);
+    }
+    let there = reader.fill_buf()?;
+    let ends: Vec<usize> = there
+        .iter()
+        .enumerate()
+        .filter(|(_, byte)| **byte == b'\n')
+        .map(|(at, _)| at)
+        .collect();
+    Ok(match ends.as_slice() {
+        // A quoted line end would cut a row short; then one whole row is waited for.
+        [_, .., last] if !there.contains(&b'"') => there.get(..=*last).map(<[u8]>::to_vec),
+        _ => None,
+    })
 }
 
 /// Both schemas with the types that hold the columns of either.
@@ -109,6 +135,47 @@ impl CsvBatches {
             name: source.name().to_owned(),
             schema: Arc::clone(schema),
         })
+    }
+}
+
+/// The batches of a file that is still being written.
+pub(super) fn live(
+    source: &Source,
+    schema: &SchemaRef,
+    projection: &[usize],
+    batch_size: usize,
+    patience: Duration,
+) -> Result<LiveBatches<LiveCsv>, InputError> {
+    let decoder = ReaderBuilder::new(Arc::clone(schema))
+        .with_header(true)
+        .with_batch_size(batch_size)
+        .with_projection(projection.to_vec())
+        .build_decoder();
+    let decoder = LiveCsv {
+        decoder,
+        batch_size,
+    };
+    LiveBatches::open(source, decoder, patience, true, |name, e| {
+        failed(name, e, None)
+    })
+}
+
+pub(super) struct LiveCsv {
+    decoder: arrow::csv::reader::Decoder,
+    batch_size: usize,
+}
+
+impl PushDecoder for LiveCsv {
+    fn decode(&mut self, bytes: &[u8]) -> Result<usize, ArrowError> {
+        self.decoder.decode(bytes)
+    }
+
+    fn rows(&self) -> usize {
+        self.batch_size.saturating_sub(self.decoder.capacity())
+    }
+
+    fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        self.decoder.flush()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Formats that are read from front to back, batch by batch.
 
+use std::time::Duration;
+
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 
@@ -18,6 +20,10 @@ pub(super) enum Decoder {
     Ipc(Framing),
     Csv,
     Json(Nesting),
+    /// CSV that somebody is still writing; how long a row waits at most.
+    LiveCsv(Duration),
+    /// JSON lines that somebody is still writing.
+    LiveJson(Duration),
 }
 
 /// The batches of one source.
@@ -42,8 +48,10 @@ impl Decoder {
                 }
                 Ok(common.unwrap_or_else(Schema::empty))
             }
-            Decoder::Csv => csv_read::infer(sources),
-            Decoder::Json(nesting) => json_read::infer(sources, nesting),
+            Decoder::Csv => csv_read::infer(sources, false),
+            Decoder::LiveCsv(_) => csv_read::infer(sources, true),
+            Decoder::Json(nesting) => json_read::infer(sources, nesting, false),
+            Decoder::LiveJson(_) => json_read::infer(sources, Nesting::Lines, true),
         }
     }
 
@@ -64,6 +72,12 @@ impl Decoder {
                 }))
             }
             Decoder::Csv => Box::new(CsvBatches::open(source, schema, projection, batch_size)?),
+            Decoder::LiveCsv(patience) => Box::new(csv_read::live(
+                source, schema, projection, batch_size, patience,
+            )?),
+            Decoder::LiveJson(patience) => Box::new(json_read::live(
+                source, schema, projection, batch_size, patience,
+            )?),
             Decoder::Json(nesting) => Box::new(JsonBatches::open(
                 source, schema, projection, batch_size, nesting,
             )?),

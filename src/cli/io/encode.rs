@@ -37,6 +37,8 @@ pub(crate) struct Encoding {
     pub(crate) format: Format,
     /// Of Parquet pages.
     pub(crate) compression: Compression,
+    /// Whether each batch is handed to the operating system at once.
+    pub(crate) live: bool,
 }
 
 impl Encoding {
@@ -45,6 +47,7 @@ impl Encoding {
         Encoding {
             format,
             compression: Compression::ZSTD(ZstdLevel::default()),
+            live: false,
         }
     }
 }
@@ -132,6 +135,7 @@ type Bytes = BufWriter<Destination>;
 /// Writes batches in one format.
 pub(crate) struct Encoder {
     writer: Writer,
+    live: bool,
     failure: Arc<Mutex<Option<io::Error>>>,
 }
 
@@ -175,14 +179,22 @@ impl Encoder {
             encoding,
         );
         match writer {
-            Ok(writer) => Ok(Encoder { writer, failure }),
+            Ok(writer) => Ok(Encoder {
+                writer,
+                live: encoding.live,
+                failure,
+            }),
             Err(error) => Err(said(&failure, error)),
         }
     }
 
     /// Writes a batch.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<(), EncodeError> {
-        self.writer.write(batch).map_err(|e| said(&self.failure, e))
+        let written = self.writer.write(batch).and_then(|()| match self.live {
+            true => self.writer.flush(),
+            false => Ok(()),
+        });
+        written.map_err(|e| said(&self.failure, e))
     }
 
     /// Ends the file: all has been handed to the operating system when this returns.
@@ -248,6 +260,18 @@ impl Writer {
             Writer::Json(writer) => writer.write(batch)?,
             Writer::Parquet(writer) => writer.write(batch)?,
             Writer::Table(writer) => writer.write(batch),
+        }
+        Ok(())
+    }
+
+    /// Hands over what was written, where the format can be read so far.
+    fn flush(&mut self) -> Result<(), EncodeError> {
+        match self {
+            Writer::ArrowStream(writer) => writer.get_mut().flush()?,
+            Writer::Jsonl(writer) => writer.get_mut().flush()?,
+            // After each batch anyway.
+            Writer::Csv(_) => {}
+            Writer::ArrowFile(..) | Writer::Json(_) | Writer::Parquet(_) | Writer::Table(_) => {}
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::catalog::{Session, TableProvider};
 
@@ -20,18 +21,30 @@ pub(crate) struct Input {
     pub(crate) rows: Option<usize>,
 }
 
-/// Opens inputs of one format whose columns agree: files, folders, patterns, or `-`.
+/// Opens inputs of one format whose columns agree: files, folders, patterns, or `-`. With `patience`
+/// they are still being written, and a row waits no longer than that for others.
 pub(crate) async fn open(
     session: &dyn Session,
     inputs: &[PathBuf],
     format: Option<Format>,
+    patience: Option<Duration>,
 ) -> Result<Input, InputError> {
     let sources = expand::sources(inputs)?;
     let format = match format {
         Some(format) => format,
         None => common_format(&sources)?,
     };
+    let name = sources.first().map_or("the input".as_ref(), Source::name);
     let decoder = match format {
+        Format::Csv if let Some(patience) = patience => Decoder::LiveCsv(patience),
+        Format::Jsonl if let Some(patience) = patience => Decoder::LiveJson(patience),
+        _ if patience.is_some() => {
+            let reason = format!(
+                "{} cannot be read while it is written; csv and jsonl can",
+                format.name()
+            );
+            return Err(InputError::unsupported(name, reason));
+        }
         Format::Parquet => {
             let table = ParquetTable::open(session, &sources).await?;
             return Ok(Input {
@@ -45,7 +58,6 @@ pub(crate) async fn open(
         Format::Jsonl => Decoder::Json(Nesting::Lines),
         Format::Json => Decoder::Json(Nesting::Array),
         Format::Table => {
-            let name = sources.first().map_or("the input".as_ref(), Source::name);
             return Err(InputError::unsupported(name, "tables are for output only"));
         }
     };

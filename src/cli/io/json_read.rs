@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
@@ -16,6 +17,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::decode::SAMPLE;
+use super::live::{LiveBatches, PushDecoder};
 use super::schema::check_names;
 use super::{InputError, Source};
 
@@ -28,12 +30,20 @@ pub(super) enum Nesting {
     Array,
 }
 
-/// The common schema of files: each column that some object has, in the order in which they appear.
-pub(super) fn infer(sources: &[Source], nesting: Nesting) -> Result<Schema, InputError> {
+/// The common schema of files: each column that some object has, in the order in which they appear. Of a
+/// file that is still being written (`live`) the first object says it all.
+pub(super) fn infer(
+    sources: &[Source],
+    nesting: Nesting,
+    live: bool,
+) -> Result<Schema, InputError> {
     let mut order: Vec<String> = Vec::new();
     let mut known = HashSet::new();
     let mut values: Vec<Value> = Vec::new();
-    let share = SAMPLE.div_ceil(sources.len().max(1));
+    let share = match live {
+        true => 1,
+        false => SAMPLE.div_ceil(sources.len().max(1)),
+    };
     for source in sources {
         let objects = serde_json::Deserializer::from_reader(bytes(source.look()?, nesting))
             .into_iter::<Object>();
@@ -166,6 +176,46 @@ impl JsonBatches {
             name: name.to_owned(),
             rows: 0,
         })
+    }
+}
+
+/// The batches of a file that is still being written.
+pub(super) fn live(
+    source: &Source,
+    schema: &SchemaRef,
+    projection: &[usize],
+    batch_size: usize,
+    patience: Duration,
+) -> Result<LiveBatches<LiveJson>, InputError> {
+    let wrong = |e: ArrowError| InputError::corrupt(source.name(), e.to_string());
+    let schema = schema.project(projection).map_err(wrong)?;
+    let decoder = ReaderBuilder::new(Arc::new(schema))
+        .with_batch_size(batch_size)
+        .with_coerce_primitive(true)
+        .build_decoder()
+        .map_err(wrong)?;
+    LiveBatches::open(source, LiveJson(decoder), patience, false, |name, e| {
+        decode_error(&name, 0, e)
+    })
+}
+
+pub(super) struct LiveJson(arrow::json::reader::Decoder);
+
+impl PushDecoder for LiveJson {
+    fn decode(&mut self, bytes: &[u8]) -> Result<usize, ArrowError> {
+        self.0.decode(bytes)
+    }
+
+    fn rows(&self) -> usize {
+        self.0.len()
+    }
+
+    fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        // An object may go over several lines.
+        match self.0.has_partial_record() {
+            true => Ok(None),
+            false => self.0.flush(),
+        }
     }
 }
 

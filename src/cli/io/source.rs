@@ -85,7 +85,12 @@ impl Source {
 
     /// All of it.
     pub(super) fn open(&self) -> Result<BufReader<Box<dyn Read + Send>>, InputError> {
-        let bytes: Box<dyn Read + Send> = match &self.place {
+        Ok(BufReader::with_capacity(BUFFER, self.open_unbuffered()?))
+    }
+
+    /// All of it; a read gives what is there.
+    pub(super) fn open_unbuffered(&self) -> Result<Box<dyn Read + Send>, InputError> {
+        Ok(match &self.place {
             Place::Stdin(stdin) => {
                 let mut kept = stdin
                     .looked_at
@@ -94,8 +99,7 @@ impl Source {
                 Box::new(Cursor::new(std::mem::take(&mut *kept)).chain(io::stdin()))
             }
             _ => Box::new(self.open_file()?),
-        };
-        Ok(BufReader::with_capacity(BUFFER, bytes))
+        })
     }
 
     /// A regular file.
