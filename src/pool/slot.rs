@@ -1,14 +1,18 @@
 //! One slot: an instance with its state, and how a batch goes through it.
 
+mod init;
+mod prepared;
+
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use arrow::array::{Array, ArrayData, ArrayRef, UInt32Array};
+use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
-use wasmtime::TypedFunc;
 
+use self::init::init;
+use self::prepared::{Prepared, place_dictionaries, spread_bytes};
 use super::metrics::{Counters, add, add_time};
 use crate::abi::{self, Arena, Reader, RowErrors, Shelf, Source, Written, frame};
 use crate::call::{Bound, Call, bind_in};
@@ -39,25 +43,6 @@ pub(crate) struct Slot {
     shelf: Arc<Shelf>,
     row_errors: RowErrors,
     prepared: Vec<Prepared>,
-}
-
-/// A call as this slot knows it.
-struct Prepared {
-    id: u64,
-    function: TypedFunc<u32, i32>,
-    binding: u32,
-    dictionaries: Vec<PlacedDictionary>,
-    /// Constants for functions that do not understand them, as many rows long as were needed so far.
-    expanded: Vec<Option<ArrayData>>,
-}
-
-/// Dictionary values that lie in guest memory until other ones come.
-#[derive(Default)]
-struct PlacedDictionary {
-    /// `None` until they lie there.
-    values: Option<ArrayData>,
-    arena: Arena,
-    address: u32,
 }
 
 /// What a call gave.
@@ -537,44 +522,6 @@ impl Slot {
     }
 }
 
-impl Prepared {
-    /// Spreads constants over at least `rows` rows.
-    fn expand(&mut self, bound: &Bound, arguments: &[Source], rows: usize) -> Result<(), Fault> {
-        for ((expanded, argument), data) in self
-            .expanded
-            .iter_mut()
-            .zip(&bound.arguments)
-            .zip(arguments)
-        {
-            let Some(data) = data.data() else { continue };
-            if argument.constant.is_some() && expanded.as_ref().is_none_or(|e| e.len() < rows) {
-                let indices = UInt32Array::from(vec![0_u32; rows]);
-                let array =
-                    arrow::compute::take(&arrow::array::make_array(data.clone()), &indices, None)
-                        .map_err(|e| Fault::Arguments {
-                        reason: format!(
-                            "a constant of type {} cannot be spread over rows: {e}",
-                            data.data_type()
-                        ),
-                    })?;
-                *expanded = Some(array.to_data());
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Bytes that constants take when they are spread over `rows` rows.
-fn spread_bytes(bound: &Bound, arguments: &[Source], rows: usize) -> u64 {
-    let constants = bound.arguments.iter().zip(arguments);
-    constants
-        .filter(|(argument, _)| argument.constant.is_some())
-        .filter_map(|(_, source)| source.data()?.get_slice_memory_size().ok())
-        .fold(0_u64, |sum, one| {
-            sum.saturating_add((one as u64).saturating_mul(rows as u64))
-        })
-}
-
 /// Whether the arguments themselves hold values of this type that mean nothing in it.
 fn were_given(bound: &Bound, arguments: &[Source], data_type: &DataType) -> bool {
     bound.layouts.iter().zip(arguments).any(|(layout, source)| {
@@ -599,63 +546,6 @@ pub(super) fn check_null_size(bound: &Bound, rows: usize, limit: u64) -> Result<
 /// Whether the host cannot make rows of the result null.
 fn abi_has_no_validity(bound: &Bound) -> bool {
     crate::module::manifest::check_propagates(bound.result.data_type()).is_err()
-}
-
-/// Puts the values of dictionaries into guest memory, those that are not there already.
-fn place_dictionaries(
-    guest: &mut Guest,
-    prepared: &mut Prepared,
-    bound: &Bound,
-    arguments: &[Source],
-    limit: Duration,
-) -> Result<(), Fault> {
-    if !bound.layouts.iter().any(|l| l.has_dictionary) {
-        return Ok(());
-    }
-    let constants = bound.function.constants;
-    let Prepared {
-        dictionaries,
-        expanded,
-        ..
-    } = prepared;
-    let mut found = Vec::new();
-    for ((layout, source), expanded) in bound.layouts.iter().zip(arguments).zip(expanded.iter()) {
-        if let Some(data) = expanded.as_ref().filter(|_| !constants).or(source.data()) {
-            abi::dictionary_values(layout, data, &mut found);
-        }
-    }
-    for (i, (layout, values)) in found.into_iter().enumerate() {
-        if dictionaries
-            .get(i)
-            .is_some_and(|placed| placed.values.as_ref().is_some_and(|v| v.ptr_eq(values)))
-        {
-            continue;
-        }
-        if dictionaries.len() <= i {
-            dictionaries.push(PlacedDictionary::default());
-        }
-        let Some(placed) = dictionaries.get_mut(i) else {
-            continue;
-        };
-        let most = guest.memory_limit();
-        placed.values = None;
-        let written = placed.arena.write(guest, limit, most, |w| {
-            w.array(layout, values, 0, values.len(), &mut [].iter())
-        })?;
-        match written {
-            Written::Done { result, .. } => {
-                placed.address = result;
-                placed.values = Some(values.clone());
-            }
-            Written::TooLarge { bytes } => {
-                return Err(Fault::RowTooLarge {
-                    bytes: bytes as u64,
-                    limit: most,
-                });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Where an argument is null and nulls propagate.
@@ -683,58 +573,4 @@ fn propagated_nulls(bound: &Bound, columns: &[ArrayRef], rows: usize) -> Option<
         }
     }
     nulls.filter(|n| n.null_count() > 0)
-}
-
-/// Runs `init`.
-fn init(
-    guest: &mut Guest,
-    arena: &mut Arena,
-    state: &State,
-    args: &str,
-    limit: Duration,
-) -> Result<u32, Fault> {
-    let init = guest.function::<u32, i32>(&state.init)?;
-    guest.begin(Instant::now(), limit);
-    let most = guest.memory_limit();
-    let written = arena.write(guest, limit, most, |w| {
-        let (init, address) = w.structure(frame::init::BYTES)?;
-        let text = w.copy(args.as_bytes())?;
-        w.put_u32(init, frame::init::SIZE, frame::init::BYTES as u32);
-        w.put_u32(init, frame::init::ARGS, text);
-        w.put_u32(
-            init,
-            frame::init::ARGS_LEN,
-            u32::try_from(args.len()).map_err(|e| e.to_string())?,
-        );
-        Ok(address)
-    })?;
-    let address = match written {
-        Written::Done { result, .. } => result,
-        Written::TooLarge { bytes } => {
-            return Err(Fault::RowTooLarge {
-                bytes: bytes as u64,
-                limit: most,
-            });
-        }
-    };
-    let status = guest.enter("init", limit, &init, address)?;
-    let memory = guest.memory();
-    let word = |offset: usize| {
-        frame::read_u32(memory, u64::from(address).saturating_add(offset as u64)).unwrap_or(0)
-    };
-    match status {
-        frame::STATUS_OK => Ok(word(frame::init::STATE)),
-        frame::STATUS_ERROR => Err(Fault::Guest {
-            message: frame::text_at(
-                memory,
-                word(frame::init::MESSAGE),
-                word(frame::init::MESSAGE_LEN),
-            ),
-        }),
-        status => Err(Violation::Status {
-            entry: "init",
-            status,
-        }
-        .into()),
-    }
 }

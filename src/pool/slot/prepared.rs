@@ -1,0 +1,131 @@
+//! What a slot keeps of a call between batches: its binding, spread-out constants, dictionaries that lie in
+//! guest memory.
+
+use std::time::Duration;
+
+use arrow::array::{ArrayData, UInt32Array};
+use wasmtime::TypedFunc;
+
+use crate::abi::{self, Arena, Source, Written};
+use crate::call::Bound;
+use crate::error::Fault;
+use crate::sandbox::Guest;
+
+/// A call as this slot knows it.
+pub(super) struct Prepared {
+    pub(super) id: u64,
+    pub(super) function: TypedFunc<u32, i32>,
+    pub(super) binding: u32,
+    pub(super) dictionaries: Vec<PlacedDictionary>,
+    /// Constants for functions that do not understand them, as many rows long as were needed so far.
+    pub(super) expanded: Vec<Option<ArrayData>>,
+}
+
+/// Dictionary values that lie in guest memory until other ones come.
+#[derive(Default)]
+pub(super) struct PlacedDictionary {
+    /// `None` until they lie there.
+    values: Option<ArrayData>,
+    arena: Arena,
+    pub(super) address: u32,
+}
+
+impl Prepared {
+    /// Spreads constants over at least `rows` rows.
+    pub(super) fn expand(
+        &mut self,
+        bound: &Bound,
+        arguments: &[Source],
+        rows: usize,
+    ) -> Result<(), Fault> {
+        for ((expanded, argument), data) in self
+            .expanded
+            .iter_mut()
+            .zip(&bound.arguments)
+            .zip(arguments)
+        {
+            let Some(data) = data.data() else { continue };
+            if argument.constant.is_some() && expanded.as_ref().is_none_or(|e| e.len() < rows) {
+                let indices = UInt32Array::from(vec![0_u32; rows]);
+                let array =
+                    arrow::compute::take(&arrow::array::make_array(data.clone()), &indices, None)
+                        .map_err(|e| Fault::Arguments {
+                        reason: format!(
+                            "a constant of type {} cannot be spread over rows: {e}",
+                            data.data_type()
+                        ),
+                    })?;
+                *expanded = Some(array.to_data());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that constants take when they are spread over `rows` rows.
+pub(super) fn spread_bytes(bound: &Bound, arguments: &[Source], rows: usize) -> u64 {
+    let constants = bound.arguments.iter().zip(arguments);
+    constants
+        .filter(|(argument, _)| argument.constant.is_some())
+        .filter_map(|(_, source)| source.data()?.get_slice_memory_size().ok())
+        .fold(0_u64, |sum, one| {
+            sum.saturating_add((one as u64).saturating_mul(rows as u64))
+        })
+}
+
+/// Puts the values of dictionaries into guest memory, those that are not there already.
+pub(super) fn place_dictionaries(
+    guest: &mut Guest,
+    prepared: &mut Prepared,
+    bound: &Bound,
+    arguments: &[Source],
+    limit: Duration,
+) -> Result<(), Fault> {
+    if !bound.layouts.iter().any(|l| l.has_dictionary) {
+        return Ok(());
+    }
+    let constants = bound.function.constants;
+    let Prepared {
+        dictionaries,
+        expanded,
+        ..
+    } = prepared;
+    let mut found = Vec::new();
+    for ((layout, source), expanded) in bound.layouts.iter().zip(arguments).zip(expanded.iter()) {
+        if let Some(data) = expanded.as_ref().filter(|_| !constants).or(source.data()) {
+            abi::dictionary_values(layout, data, &mut found);
+        }
+    }
+    for (i, (layout, values)) in found.into_iter().enumerate() {
+        if dictionaries
+            .get(i)
+            .is_some_and(|placed| placed.values.as_ref().is_some_and(|v| v.ptr_eq(values)))
+        {
+            continue;
+        }
+        if dictionaries.len() <= i {
+            dictionaries.push(PlacedDictionary::default());
+        }
+        let Some(placed) = dictionaries.get_mut(i) else {
+            continue;
+        };
+        let most = guest.memory_limit();
+        placed.values = None;
+        let written = placed.arena.write(guest, limit, most, |w| {
+            w.array(layout, values, 0, values.len(), &mut [].iter())
+        })?;
+        match written {
+            Written::Done { result, .. } => {
+                placed.address = result;
+                placed.values = Some(values.clone());
+            }
+            Written::TooLarge { bytes } => {
+                return Err(Fault::RowTooLarge {
+                    bytes: bytes as u64,
+                    limit: most,
+                });
+            }
+        }
+    }
+    Ok(())
+}
