@@ -134,11 +134,15 @@ fn describe_state(state: &State) -> String {
         } else {
             ""
         };
-        let _ = writeln!(
-            text,
-            "    init {name}: {}{need}{default}",
-            word("type").unwrap_or("any")
-        );
+        let choices = schema
+            .get("enum")
+            .and_then(serde_json::Value::as_array)
+            .map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let kind = match choices {
+            Some(choices) => format!("one of {}", choices.join(", ")),
+            None => word("type").unwrap_or("any").to_owned(),
+        };
+        let _ = writeln!(text, "    init {name}: {kind}{need}{default}");
         for line in word("description").unwrap_or_default().lines() {
             let _ = writeln!(text, "        {line}");
         }
