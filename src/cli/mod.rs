@@ -1,7 +1,9 @@
 //! The `wasmill` command line: one file a verb.
 
 mod arguments;
+mod bench;
 mod cache;
+mod check;
 mod columns;
 mod config;
 mod doctor;
@@ -71,6 +73,8 @@ struct Shared {
 enum Verb {
     Run(Box<run::RunArgs>),
     Inspect(inspect::InspectArgs),
+    Check(check::CheckArgs),
+    Bench(Box<bench::BenchArgs>),
     New(new::NewArgs),
     Embed(embed::EmbedArgs),
     Compile(cache::CompileArgs),
@@ -122,6 +126,8 @@ fn execute(
     match verb {
         Verb::Run(args) => run::execute(*args),
         Verb::Inspect(args) => inspect::execute(&args, shared.json),
+        Verb::Check(args) => check::execute(&args, shared.json),
+        Verb::Bench(args) => bench::execute(*args, shared.json),
         Verb::New(args) => new::execute(&args),
         Verb::Embed(args) => embed::execute(&args),
         Verb::Compile(args) => cache::compile(&args),

@@ -190,13 +190,13 @@ pub(crate) struct RunArgs {
     quiet: bool,
 }
 
-fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
+pub(super) fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
     text.parse()
         .map_err(|_| "a whole number of at least 1 is expected".to_owned())
 }
 
 /// Bytes with a unit. A bare number is refused: nobody could tell bytes from mebibytes by it.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
     if text.trim().bytes().all(|b| b.is_ascii_digit()) {
         return Err("add a unit, as in 256MiB".to_owned());
     }
@@ -204,7 +204,7 @@ fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A time that is more than none.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(time) if time.is_zero() => Err("a time of more than nothing is expected".to_owned()),
         Ok(time) => Ok(time),
@@ -453,7 +453,7 @@ impl Compression {
     }
 }
 
-fn init_args(given: Option<&str>) -> Result<Option<serde_json::Value>, Failure> {
+pub(super) fn init_args(given: Option<&str>) -> Result<Option<serde_json::Value>, Failure> {
     let Some(given) = given else { return Ok(None) };
     let (text, place) = match given.strip_prefix('@') {
         Some(path) => {
@@ -468,7 +468,7 @@ fn init_args(given: Option<&str>) -> Result<Option<serde_json::Value>, Failure> 
         .map_err(|e| Failure::usage(format!("the init arguments in {place} are not JSON: {e}")))
 }
 
-fn session(batch_size: NonZeroUsize, pools: Pools) -> SessionState {
+pub(super) fn session(batch_size: NonZeroUsize, pools: Pools) -> SessionState {
     // Batches of the scan hold a whole number of calls where that is not wasteful, so that cutting
     // them to size copies nothing.
     let scan = match DEFAULT_BATCH.get().checked_div(batch_size.get()) {

@@ -4,6 +4,8 @@
 
 mod cli;
 mod cli_arrow_files;
+mod cli_bench;
+mod cli_check;
 mod cli_errors;
 mod cli_formats;
 mod cli_inspect;

@@ -1,0 +1,167 @@
+//! Init arguments for the states of a module, and how their `close` ends.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+use tracing::field::{Field, Visit};
+use tracing::span;
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::module::check_init_args;
+use crate::{LocalSlot, State};
+
+/// What to give to `init`: the arguments of the command line where the state takes them, else none.
+///
+/// # Errors
+/// Why the state cannot be made, and what to do about it.
+pub(super) fn init_args(state: &State, given: Option<&Value>) -> Result<Value, String> {
+    let accepts = |args: &Value| check_init_args(&state.init_args, args.clone());
+    let none = Value::Object(Map::new());
+    let (path, reason) = match given.map(|given| (given, accepts(given))) {
+        Some((given, Ok(_))) => return Ok(given.clone()),
+        Some((_, Err(refused))) => match accepts(&none) {
+            Ok(_) => return Ok(none),
+            Err(_) => refused,
+        },
+        None => match accepts(&none) {
+            Ok(_) => return Ok(none),
+            Err(refused) => refused,
+        },
+    };
+    Err(format!(
+        "the state `{}` needs init arguments ({path} {reason}); give them with {}",
+        state.name,
+        example(&state.init_args)
+    ))
+}
+
+/// Whether `init` may have good reason to refuse to do without arguments: some are optional and have
+/// no default.
+pub(super) fn may_need_arguments(state: &State) -> bool {
+    let properties = state.init_args.get("properties").and_then(Value::as_object);
+    properties.is_some_and(|p| p.values().any(|schema| schema.get("default").is_none()))
+}
+
+/// `--init` with places for what is required.
+pub(super) fn example(schema: &Value) -> String {
+    let required = schema.get("required").and_then(Value::as_array);
+    let parts: Vec<String> = required
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(|name| {
+            let property = schema.get("properties").and_then(|p| p.get(name));
+            let kind = property.and_then(|p| p.get("type")).and_then(Value::as_str);
+            let place = match kind {
+                Some("array") => "[…]",
+                Some("object") => "{…}",
+                Some("string") => "\"…\"",
+                Some("boolean") => "true",
+                Some("integer" | "number") => "0",
+                _ => "…",
+            };
+            format!("{}: {place}", Value::from(name))
+        })
+        .collect();
+    if !parts.is_empty() {
+        return format!("--init '{{{}}}' or --init @FILE", parts.join(", "));
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let names: Vec<String> = properties
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    format!(
+        "--init JSON or --init @FILE, an object of {}",
+        names.join(", ")
+    )
+}
+
+/// Closes a slot; gives what went wrong with `close`, which the pool only logs.
+pub(super) fn close(slot: LocalSlot) -> Option<String> {
+    let heard = Heard::default();
+    let lines = Arc::clone(&heard.0);
+    tracing::subscriber::with_default(heard, || drop(slot));
+    let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+    lines.first().cloned()
+}
+
+/// Listens to the warnings of the pool on this thread.
+#[derive(Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Subscriber for Heard {
+    fn enabled(&self, about: &Metadata<'_>) -> bool {
+        *about.level() <= Level::WARN && about.target().starts_with("wasmill::pool")
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut message = Message(String::new());
+        event.record(&mut message);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(message.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// The text of an event.
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::StateKind;
+
+    fn state(init_args: Value) -> State {
+        State {
+            name: "S".to_owned(),
+            kind: StateKind::Resource,
+            init_args,
+            closes: false,
+            snapshot: false,
+            init: "init".to_owned(),
+            close: None,
+        }
+    }
+
+    #[test]
+    fn given_arguments_go_to_states_that_take_them() {
+        let words = state(json!({
+            "type": "object", "required": ["words"], "additionalProperties": false,
+            "properties": { "words": { "type": "array" }, "fold": { "type": "boolean", "default": true } }
+        }));
+        let given = json!({ "words": ["a"] });
+        assert_eq!(init_args(&words, Some(&given)), Ok(given.clone()));
+        let reason = init_args(&words, None).unwrap_err();
+        assert!(reason.contains(r#"--init '{"words": […]}'"#), "{reason}");
+        assert!(init_args(&words, Some(&json!({ "words": 1 }))).is_err());
+        let plain = state(json!({ "additionalProperties": false, "properties": {} }));
+        assert_eq!(init_args(&plain, Some(&given)), Ok(json!({})));
+        assert!(may_need_arguments(&words) && !may_need_arguments(&plain));
+    }
+}
