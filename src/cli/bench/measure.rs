@@ -17,7 +17,7 @@ pub(super) fn measure(
     time: Duration,
     bar: &ProgressBar,
 ) -> Result<Measured, Failure> {
-    let warm_up = (time / 5).min(Duration::from_millis(500));
+    let warm_up = time.div_f64(5.0).min(Duration::from_millis(500));
     call_for(pool, call, batches, warm_up, bar)?;
     let before = pool.metrics();
     let begun = Instant::now();

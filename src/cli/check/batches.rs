@@ -3,12 +3,14 @@
 use arrow::array::{Array, ArrayRef, UInt32Array, new_null_array};
 use arrow::datatypes::DataType;
 
-use super::values::{Kind, Maker, extremes, has_validity, pick, with_nulls};
+use super::values::{Kind, Maker, extremes, has_validity, is_wide, pick, with_nulls};
 
 /// Rows of an ordinary batch.
 const ROWS: usize = 100;
 /// Rows of a batch in which extremes meet each other.
-const MOST_ROWS: usize = 512;
+const MOST_ROWS: usize = 1_024;
+/// The same for types of many fields.
+const MOST_WIDE_ROWS: usize = 64;
 /// Rows of a batch of long values.
 const LONG_ROWS: usize = 4;
 
@@ -67,7 +69,11 @@ impl Batches {
         );
         let pool = columns(Kind::Extreme, &extremes)?;
         let lengths: Vec<usize> = pool.iter().map(|p| p.len()).collect();
-        let (places, rows) = meetings(&lengths, &mut maker);
+        let most = match types.iter().any(is_wide) {
+            true => MOST_WIDE_ROWS,
+            false => MOST_ROWS,
+        };
+        let (places, rows) = meetings(&lengths, most, &mut maker);
         let extremes = Batch {
             name: "extreme values",
             columns: picked(&pool, &places)?,
@@ -119,14 +125,14 @@ fn same_length(name: &'static str, columns: Vec<ArrayRef>, wanted: usize) -> Bat
 }
 
 /// Which extremes stand in each row: every one with every other where that is not too many rows.
-fn meetings(lengths: &[usize], maker: &mut Maker) -> (Vec<Vec<u32>>, usize) {
+fn meetings(lengths: &[usize], most: usize, maker: &mut Maker) -> (Vec<Vec<u32>>, usize) {
     let all = lengths
         .iter()
         .try_fold(1_usize, |product, n| product.checked_mul(*n))
         .unwrap_or(usize::MAX);
     let rows = match lengths.is_empty() {
         true => ROWS,
-        false => all.clamp(1, MOST_ROWS),
+        false => all.clamp(1, most),
     };
     let mut stride = 1_usize;
     let places = lengths
@@ -136,7 +142,7 @@ fn meetings(lengths: &[usize], maker: &mut Maker) -> (Vec<Vec<u32>>, usize) {
             stride = stride.saturating_mul(*length);
             (0..rows)
                 .map(|row| {
-                    let place = match (all <= MOST_ROWS, row < *length) {
+                    let place = match (all <= most, row < *length) {
                         (true, _) => row.checked_div(own).unwrap_or(0),
                         // Each at least once, then by chance.
                         (false, true) => row,
@@ -215,13 +221,13 @@ mod tests {
 
     #[test]
     fn every_extreme_meets_every_other() {
-        let (places, rows) = meetings(&[3, 4], &mut Maker::new());
+        let (places, rows) = meetings(&[3, 4], MOST_ROWS, &mut Maker::new());
         assert_eq!(rows, 12);
         let mut pairs: Vec<(u32, u32)> = (0..rows).map(|r| (places[0][r], places[1][r])).collect();
         pairs.sort_unstable();
         pairs.dedup();
         assert_eq!(pairs.len(), 12);
-        let (places, rows) = meetings(&[24, 24, 24], &mut Maker::new());
+        let (places, rows) = meetings(&[24, 24, 24], MOST_ROWS, &mut Maker::new());
         assert_eq!(rows, MOST_ROWS);
         assert!((0..24).all(|n| places.iter().all(|column| column.contains(&n))));
     }

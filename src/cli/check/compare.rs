@@ -6,7 +6,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use crate::{Output, RowError};
 
 /// Characters of a value that are shown.
-const SHOWN: usize = 60;
+pub(super) const SHOWN: usize = 60;
 
 /// The first row in which two answers differ, and how; `None` when they are the same. All that is not a
 /// number counts as the same, whatever its bits.
@@ -23,14 +23,20 @@ pub(super) fn difference(one: &Output, other: &Output) -> Option<String> {
     }
     (0..one.array.len()).find_map(|row| {
         let (a, b) = (value(&one.array, row), value(&other.array, row));
-        (a != b).then(|| format!("row {row} is {} and {}", bounded(&a), bounded(&b)))
+        (a != b).then(|| {
+            format!(
+                "row {row} is {} and {}",
+                bounded(&a, SHOWN),
+                bounded(&b, SHOWN)
+            )
+        })
     })
 }
 
 fn row_error_difference(one: &[RowError], other: &[RowError]) -> Option<String> {
     let place = (0..one.len().max(other.len())).find(|i| one.get(*i) != other.get(*i))?;
     let said = |error: Option<&RowError>| match error {
-        Some(e) => format!("row {} fails ({})", e.row, bounded(&e.message)),
+        Some(e) => format!("row {} fails ({})", e.row, bounded(&e.message, SHOWN)),
         None => "no further row fails".to_owned(),
     };
     Some(format!(
@@ -73,9 +79,9 @@ pub(super) fn value(array: &ArrayRef, row: usize) -> String {
     }
 }
 
-/// The beginning of a value.
-pub(super) fn bounded(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+/// The beginning of a text.
+pub(super) fn bounded(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}… ({} bytes)", text.get(..end).unwrap_or(""), text.len()),
     }

@@ -4,6 +4,11 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
+use super::compare::bounded;
+
+/// Characters of types that are shown.
+const TYPES: usize = 200;
+
 /// How the check of a function ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -138,7 +143,11 @@ impl FunctionReport {
             Verdict::Failed => "FAILED",
             Verdict::Skipped => "skipped",
         };
-        let mut text = format!("{mark:<8} {}({})", self.name, self.signature);
+        let mut text = format!(
+            "{mark:<8} {}({})",
+            self.name,
+            bounded(&self.signature, TYPES)
+        );
         match &self.reason {
             Some(reason) => {
                 let _ = write!(text, ": {reason}");
@@ -166,15 +175,25 @@ impl FunctionReport {
                 let _ = write!(
                     text,
                     "      with {} ({} {rows}) of ({})",
-                    batch.name, batch.rows, batch.types
+                    batch.name,
+                    batch.rows,
+                    bounded(&batch.types, TYPES)
                 );
                 if !batch.values.is_empty() {
                     let _ = write!(text, ": {}", batch.values.join(", "));
                 }
                 text.push('\n');
             }
-            if let Some(command) = &found.reproduce {
-                let _ = writeln!(text, "      to reproduce: {command}");
+            match (&found.reproduce, &found.batch) {
+                (Some(command), _) => {
+                    let _ = writeln!(text, "      to reproduce: {command}");
+                }
+                (None, Some(_)) => {
+                    text.push_str(
+                        "      to reproduce: with --save FOLDER the batch is written to a file\n",
+                    );
+                }
+                (None, None) => {}
             }
         }
         for warning in &self.warnings {

@@ -10,7 +10,7 @@ use arrow::datatypes::{Field, Schema};
 use arrow::ipc::writer::FileWriter;
 
 use super::batches::Batch;
-use super::compare::value;
+use super::compare::{SHOWN, bounded, value};
 use super::shapes::Shape;
 use crate::{Function, ParameterType};
 
@@ -28,13 +28,26 @@ pub(super) struct Commands {
     pub(super) limits: String,
 }
 
+/// What a command has to repeat of the check's options.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    /// The state was made with the init arguments given.
+    pub(super) init: bool,
+    /// A limit was reached.
+    pub(super) limits: bool,
+}
+
 impl Commands {
     /// The options at the end of a command.
-    fn options(&self, with_init: bool) -> String {
-        match self.init.as_ref().filter(|_| with_init) {
-            Some(init) => format!(" --init {}{}", quoted(init), self.limits),
-            None => self.limits.clone(),
+    fn options(&self, needs: Needs) -> String {
+        let mut options = String::new();
+        if let Some(init) = self.init.as_ref().filter(|_| needs.init) {
+            options.push_str(&format!(" --init {}", quoted(init)));
         }
+        if needs.limits {
+            options.push_str(&self.limits);
+        }
+        options
     }
 
     /// A command for one row that needs no file. `None` where the values cannot be written on a
@@ -45,7 +58,7 @@ impl Commands {
         overloads: usize,
         shape: &Shape,
         batch: &Batch,
-        with_init: bool,
+        needs: Needs,
     ) -> Option<String> {
         let any = function
             .parameters
@@ -59,7 +72,7 @@ impl Commands {
             "echo '{{\"row\": 0}}' | wasmill run {} {} --input-format jsonl{literals}{}",
             quoted(&self.module),
             function.name,
-            self.options(with_init)
+            self.options(needs)
         ))
     }
 
@@ -70,7 +83,7 @@ impl Commands {
         shape: &Shape,
         file: &Path,
         rows: usize,
-        with_init: bool,
+        needs: Needs,
     ) -> Option<String> {
         let constants = constants(function, shape)?;
         Some(format!(
@@ -79,7 +92,7 @@ impl Commands {
             function.name,
             quoted(&file.display().to_string()),
             rows.max(1),
-            self.options(with_init)
+            self.options(needs)
         ))
     }
 }
@@ -123,7 +136,7 @@ pub(super) fn save(
 /// The arguments of one row, for people.
 pub(super) fn row_values(function: &Function, shape: &Shape, batch: &Batch) -> Vec<String> {
     each(function, shape, batch)
-        .map(|(name, array)| format!("{name} = {}", super::compare::bounded(&value(array, 0))))
+        .map(|(name, array)| format!("{name} = {}", bounded(&value(array, 0), SHOWN)))
         .collect()
 }
 

@@ -53,7 +53,11 @@ pub(super) fn example(schema: &Value) -> String {
         .map(|name| {
             let property = schema.get("properties").and_then(|p| p.get(name));
             let kind = property.and_then(|p| p.get("type")).and_then(Value::as_str);
+            let choice = property
+                .and_then(|p| p.get("enum")?.get(0))
+                .map(Value::to_string);
             let place = match kind {
+                _ if choice.is_some() => choice.as_deref().unwrap_or_default(),
                 Some("array") => "[…]",
                 Some("object") => "{…}",
                 Some("string") => "\"…\"",

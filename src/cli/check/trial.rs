@@ -239,6 +239,10 @@ impl Trial<'_> {
         if self.saw_value || !self.report.failures.is_empty() {
             return;
         }
+        if self.report.calls == 0 {
+            let reasons = std::mem::take(&mut self.report.warnings).join("; ");
+            return self.report.skip(reasons);
+        }
         let said = match &self.refusal {
             Some(said) => format!("every row or call was refused, so no result was seen: {said}"),
             None => "no result was seen that is not null".to_owned(),

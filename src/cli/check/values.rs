@@ -31,6 +31,8 @@ pub(crate) enum Kind {
     Long,
 }
 
+/// Fields of a struct that are long, so that rows of many fields still fit.
+const LONG_FIELDS: usize = 4;
 /// Rows of long values at most.
 const LONG_ROWS: usize = 16;
 /// Bytes that an array may take, so that no type can ask for all memory.
@@ -238,8 +240,11 @@ impl Maker {
             T::Struct(fields) => {
                 let columns = fields
                     .iter()
-                    .map(|field| match kind {
-                        Kind::Long => self.values(field.data_type(), rows, kind, depth),
+                    .enumerate()
+                    .map(|(i, field)| match kind {
+                        Kind::Long if i < LONG_FIELDS => {
+                            self.values(field.data_type(), rows, kind, depth)
+                        }
                         _ => self.child(field, rows, kind, depth),
                     })
                     .collect::<Result<Vec<_>, _>>()?;
@@ -324,6 +329,11 @@ pub(crate) fn pick(array: &ArrayRef, places: &UInt32Array) -> Result<ArrayRef, A
         .map(|place| array.slice(*place as usize, 1))
         .collect();
     concat(&rows.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+}
+
+/// Whether putting rows of the type together takes long: it has many fields.
+pub(crate) fn is_wide(data_type: &DataType) -> bool {
+    weight(data_type, 0) > 8 << 10
 }
 
 /// About how many bytes one value takes.

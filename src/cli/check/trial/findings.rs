@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::Trial;
 use crate::cli::check::batches::Batch;
 use crate::cli::check::report::{Found, FoundIn, Problem};
-use crate::cli::check::reproduce::{row_values, save};
+use crate::cli::check::reproduce::{Needs, row_values, save};
 use crate::cli::check::shapes::Shape;
 use crate::{Call, Fault, Rows};
 
@@ -110,7 +110,7 @@ impl Trial<'_> {
                 types: shape.text(),
                 values,
             }),
-            reproduce: Some(reproduce),
+            reproduce,
         });
     }
 
@@ -129,32 +129,28 @@ impl Trial<'_> {
         })
     }
 
+    /// A command that shows a problem again, where there is one.
     pub(super) fn command(
-        &self,
+        &mut self,
         problem: Problem,
         shape: &Shape,
         call: &Call,
         batch: &Batch,
-    ) -> String {
+    ) -> Option<String> {
         let commands = &self.settings.commands;
+        let needs = Needs {
+            init: self.uses_given_init(),
+            limits: problem == Problem::Limit,
+        };
         let overloads = self
             .module
             .manifest()
             .overloads(&call.function().name)
             .count();
-        if let Some(command) = commands.of_row(
-            self.function,
-            overloads,
-            shape,
-            batch,
-            self.uses_given_init(),
-        ) {
-            return command;
+        if let Some(command) = commands.of_row(self.function, overloads, shape, batch, needs) {
+            return Some(command);
         }
-        let Some(folder) = &self.settings.save else {
-            return "add --save FOLDER, which writes the batch to a file for wasmill run"
-                .to_owned();
-        };
+        let folder = self.settings.save.as_ref()?;
         let number = self.report.failures.len();
         let overload = self
             .module
@@ -165,24 +161,14 @@ impl Trial<'_> {
             .unwrap_or(0);
         let file = folder.join(format!("{}-{overload}-{number}.arrow", self.function.name));
         if let Err(reason) = save(self.function, shape, batch, &file) {
-            return reason;
+            self.report.warnings.push(reason);
+            return None;
         }
-        match commands.of_file(
-            self.function,
-            shape,
-            &file,
-            batch.rows,
-            self.uses_given_init(),
-        ) {
-            Some(command) if problem == Problem::BatchSize => {
-                format!("{command}, and again with another --batch-size")
-            }
-            Some(command) => command,
-            None => format!(
-                "the columns are in {}; the constant has no text",
-                file.display()
-            ),
-        }
+        let command = commands.of_file(self.function, shape, &file, batch.rows, needs)?;
+        Some(match problem {
+            Problem::BatchSize => format!("{command}, and again with another --batch-size"),
+            _ => command,
+        })
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) const FLOATS: [f64; 17] = [
     -1e-10,
 ];
 
-pub(super) const TEXTS: [&str; 24] = [
+pub(super) const TEXTS: [&str; 30] = [
     "",
     "a",
     " ",
@@ -81,6 +81,12 @@ pub(super) const TEXTS: [&str; 24] = [
     "a,\"b\"\r\n\tc",
     "(((([a-z]+)*)+",
     "%zz?&=#/../\\",
+    "https://example.org:8080/a/b?q=1&x=%20#f",
+    "[1, \"b\", null]",
+    "$.a",
+    "NFC",
+    "2024-02-29",
+    "POINT (1 2)",
 ];
 
 const WORDS: [&str; 16] = [
@@ -189,7 +195,7 @@ impl Maker {
         let day = SECONDS_A_DAY.saturating_mul(per_second);
         let extremes = [0, 1, day / 2, day.saturating_sub(1)];
         self.integers_among::<T>(data_type, rows, kind, &extremes, |n| {
-            (n % SECONDS_A_DAY as u64) as i64 * per_second
+            ((n % 86_400) as i64).saturating_mul(per_second)
         })
     }
 

@@ -98,14 +98,14 @@ impl Maker {
             return Err(ArrowError::SchemaError("a map without entries".to_owned()));
         };
         // The keys of one map differ; so many values in a row are known to.
-        let distinct = match key.data_type() {
+        let distinct: usize = match key.data_type() {
             t if t.is_primitive() && !sorted => 4,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View if !sorted => 4,
             _ => 1,
         };
         let keys = self.values(key.data_type(), 16, Kind::Extreme, deeper(depth))?;
         let lengths: Vec<usize> = (0..rows)
-            .map(|row| row % usize::saturating_add(distinct, 1))
+            .map(|row| row.checked_rem(distinct.saturating_add(1)).unwrap_or(0))
             .collect();
         let places: UInt32Array = lengths
             .iter()
