@@ -19,7 +19,8 @@ use super::arguments::ArgOption;
 use super::ending::{PoolKeeper, blocking, signalled};
 use super::failure::{Exit, Failure};
 use super::io::Format;
-use super::run::{at_least_one, bytes, duration, init_args, load, session};
+use super::loading::load;
+use super::run::{at_least_one, bytes, duration, init_args, session};
 use super::terminal::progress;
 use super::{print, say};
 use crate::plan::Pools;
@@ -96,10 +97,6 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     init_timeout: Duration,
 
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-
     /// No progress bar, no notes
     #[arg(short, long)]
     quiet: bool,
@@ -115,7 +112,7 @@ fn bench_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
-pub(crate) fn execute(args: BenchArgs) -> Result<(), Failure> {
+pub(crate) fn execute(args: BenchArgs, json: bool) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -127,7 +124,7 @@ pub(crate) fn execute(args: BenchArgs) -> Result<(), Failure> {
     let keeper = PoolKeeper::default();
     let result = runtime.block_on(async {
         tokio::select! {
-            result = bench(args, keeper.clone()) => result,
+            result = bench(args, json, keeper.clone()) => result,
             exit = signalled() => Err(Failure::stopped(exit)),
         }
     });
@@ -143,7 +140,7 @@ pub(crate) fn execute(args: BenchArgs) -> Result<(), Failure> {
     result
 }
 
-async fn bench(args: BenchArgs, keeper: PoolKeeper) -> Result<(), Failure> {
+async fn bench(args: BenchArgs, json: bool, keeper: PoolKeeper) -> Result<(), Failure> {
     let init = init_args(args.init.as_deref())?;
     let path = args.module.clone();
     let module = blocking(move || load(&path, false)).await?;
@@ -228,7 +225,7 @@ async fn bench(args: BenchArgs, keeper: PoolKeeper) -> Result<(), Failure> {
         cut: data.cut,
         results,
     };
-    let text = match args.json {
+    let text = match json {
         true => serde_json::to_string_pretty(&report)
             .map(|json| format!("{json}\n"))
             .map_err(|e| Failure::io(e.to_string()))?,

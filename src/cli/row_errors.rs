@@ -1,6 +1,6 @@
 //! `--on-error`, `--max-errors`: what becomes of rows that a UDF cannot compute.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -137,7 +137,7 @@ pub(crate) struct DeadLetterFile {
 }
 
 impl DeadLetterFile {
-    fn create(path: &PathBuf, schema: &SchemaRef) -> Result<Self, Failure> {
+    fn create(path: &Path, schema: &SchemaRef) -> Result<Self, Failure> {
         let format = Format::of_name(path).ok_or_else(|| {
             Failure::usage(format!(
                 "the format of the dead letters {} is not known from the name",

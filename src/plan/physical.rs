@@ -18,9 +18,9 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 
-use super::row_errors::{DeadLetters, Failures, RowErrorPolicy, dead_letter_schema};
-use super::stream::{self, PartitionNumber, StagePartition, StartedCall};
-use super::{Patience, PoolRef, Pools};
+use super::row_errors::{Failures, RowErrorPolicy, dead_letter_schema};
+use super::stream::{self, Extensions, PartitionNumber, StagePartition, StartedCall};
+use super::{PoolRef, Pools};
 use crate::Call;
 
 /// One call of a pool stage, ready to be evaluated.
@@ -253,11 +253,7 @@ impl ExecutionPlan for PoolStageExec {
                 number: partition,
                 of: self.properties.output_partitioning().partition_count(),
             },
-            context.session_config().get_extension::<DeadLetters>(),
-            context
-                .session_config()
-                .get_extension::<Patience>()
-                .map(|patience| patience.0),
+            Extensions::of(context.session_config()),
             &self.metrics,
         );
         let input = self.input.execute(partition, context)?;

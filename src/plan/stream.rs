@@ -13,6 +13,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, Time,
 };
+use datafusion::prelude::SessionConfig;
 use futures::{Stream, StreamExt, TryStreamExt, future};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -21,7 +22,7 @@ use super::row_errors::{
     self, DeadLetters, ErrorLimit, Failures, RowErrorAction, RowErrorPolicy, dead_letters,
     row_failure,
 };
-use super::to_datafusion;
+use super::{Patience, to_datafusion};
 use crate::error::{CallError, Fault, Place};
 use crate::{Call, Output, Pool, Rebatcher, RowError, Rows};
 
@@ -62,10 +63,26 @@ pub(super) struct StagePartition {
     schema: SchemaRef,
     batch_size: NonZeroUsize,
     partition: Option<usize>,
+    extensions: Extensions,
+    metrics: StageMetrics,
+}
+
+/// What the session brings along.
+pub(super) struct Extensions {
     letters: Option<Arc<DeadLetters>>,
     /// How long a row waits for others to fill its batch.
     patience: Option<Duration>,
-    metrics: StageMetrics,
+}
+
+impl Extensions {
+    pub(super) fn of(config: &SessionConfig) -> Self {
+        Extensions {
+            letters: config.get_extension(),
+            patience: config
+                .get_extension::<Patience>()
+                .map(|patience| patience.0),
+        }
+    }
 }
 
 /// A batch whose calls have been queued.
@@ -98,8 +115,7 @@ impl StagePartition {
         schema: &SchemaRef,
         batch_size: NonZeroUsize,
         partition: PartitionNumber,
-        letters: Option<Arc<DeadLetters>>,
-        patience: Option<Duration>,
+        extensions: Extensions,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
         let metrics = StageMetrics {
@@ -115,8 +131,7 @@ impl StagePartition {
             schema: Arc::clone(schema),
             batch_size,
             partition: partition.shown(),
-            letters,
-            patience,
+            extensions,
             metrics,
         }
     }
@@ -180,7 +195,7 @@ impl StagePartition {
                     first_row,
                     &letter_columns,
                 )?;
-                row_errors::send(self.letters.as_deref(), letters)?;
+                row_errors::send(self.extensions.letters.as_deref(), letters)?;
             }
             columns.push(output.array);
         }
@@ -382,7 +397,7 @@ fn rebatch(
     let state = State {
         input,
         rebatcher: Rebatcher::new(Arc::clone(&stage.input_schema), stage.batch_size),
-        patience: stage.patience,
+        patience: stage.extensions.patience,
         flushed: stage.metrics.flushed.clone(),
         due: None,
         ended: false,

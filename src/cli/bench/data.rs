@@ -126,7 +126,7 @@ pub(super) async fn read(
     args: &BenchArgs,
     state: &SessionState,
 ) -> Result<(BoundCall, Data), Failure> {
-    let input = io::open(state, &args.input, args.input_format).await?;
+    let input = io::open(state, &args.input, args.input_format, None).await?;
     let schema = input.table.schema();
     let bound = bind(module, &args.udf, &args.arg, &schema, INPUT, state)?;
     let expressions: Vec<_> = bound

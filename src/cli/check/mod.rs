@@ -21,8 +21,9 @@ use self::report::{FunctionReport, Problem, Report, Summary, Verdict};
 use self::reproduce::{Commands, quoted};
 use self::trial::Settings;
 use super::failure::{Exit, Failure};
+use super::loading::load;
 use super::print;
-use super::run::{bytes, duration, init_args, load};
+use super::run::{bytes, duration, init_args};
 use super::terminal::without_panic_output;
 use crate::{Function, Module, Policy};
 
@@ -75,13 +76,9 @@ pub(crate) struct CheckArgs {
     /// Folder for the batches of failures, as Arrow files for `wasmill run`
     #[arg(long, value_name = "FOLDER")]
     save: Option<PathBuf>,
-
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
-pub(crate) fn execute(args: &CheckArgs) -> Result<(), Failure> {
+pub(crate) fn execute(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let init = init_args(args.init.as_deref())?;
     let module = load(&args.module, false)?;
     let functions = chosen(&module, &args.udf)?;
@@ -110,7 +107,7 @@ pub(crate) fn execute(args: &CheckArgs) -> Result<(), Failure> {
             let mut reports = Vec::with_capacity(functions.len());
             for function in &functions {
                 let report = check_one(&settings, &module, function);
-                if !args.json {
+                if !json {
                     print(&report.text())?;
                 }
                 reports.push(report);
@@ -127,7 +124,7 @@ pub(crate) fn execute(args: &CheckArgs) -> Result<(), Failure> {
             .unwrap_or_else(|_| Err(internal("the check stopped".to_owned())))
     })?;
     let summary = Summary::of(&reports);
-    if args.json {
+    if json {
         let report = Report::new(module.name(), module.digest().to_string(), &reports);
         let text = serde_json::to_string_pretty(&report).map_err(|e| Failure::io(e.to_string()))?;
         print(&format!("{text}\n"))?;
