@@ -12,6 +12,7 @@ mod cli_inspect;
 mod cli_pools;
 mod cli_row_errors;
 mod cli_run;
+mod cli_tools;
 mod plan;
 mod texts;
 mod udf_bpe;

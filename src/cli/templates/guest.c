@@ -5,7 +5,7 @@
 
 WASMILL_MANIFEST({
     "abi": 1, "kind": "scalar", "name": "percent", "symbol": "percent",
-    "doc": "Part of a whole in percent, rounded down. The row fails when the whole is zero.",
+    "doc": "Part of a whole in percent, rounded towards zero. The row fails when the whole is zero.",
     "args": [{"name": "part", "format": "l"}, {"name": "whole", "format": "l"}],
     "result": {"format": "l", "nullable": false},
     "volatility": "immutable", "nulls": "propagate"
@@ -18,16 +18,15 @@ wasmill_status percent(wasmill_call *call) {
     int64_t *out = WASMILL_RESULT(int64_t, call);
     if (!out) return wasmill_fail(call, WASMILL_OUT_OF_MEMORY);
     for (size_t row = 0; row < call->rows; row++) {
-        int64_t hundredfold;
         bool told = true;
         out[row] = 0;
         // Under a null there may be anything: nothing here may trap.
         if (whole[row] == 0)
             told = wasmill_row_error(call, row, 1, "the whole is zero");
-        else if (__builtin_mul_overflow(part[row], 100, &hundredfold) || whole[row] == -1)
-            told = wasmill_row_error(call, row, 2, "out of range");
+        else if (part[row] > INT64_MAX / 100 || part[row] < INT64_MIN / 100)
+            told = wasmill_row_error(call, row, 2, "the part is out of range");
         else
-            out[row] = hundredfold / whole[row];
+            out[row] = part[row] * 100 / whole[row];
         if (!told) return wasmill_fail(call, WASMILL_OUT_OF_MEMORY);
     }
     return WASMILL_OK;
