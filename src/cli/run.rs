@@ -25,7 +25,7 @@ use super::arguments::{ArgOption, BoundCall, bind, find_column};
 use super::columns::{OutputColumn, choose};
 use super::ending::{PoolKeeper, blocking, signalled};
 use super::failure::{Exit, Failure, first_paragraph, is_broken_pipe};
-use super::io::{self, Encoding, Format, Input, Output};
+use super::io::{self, CsvDialect, Encoding, Format, Input, Output, ReadOptions};
 use super::loading::load;
 use super::report::{Done, MetricsForm, report, rows_written};
 use super::row_errors::{OnError, RowErrors, error_limit};
@@ -81,6 +81,18 @@ pub(crate) struct RunArgs {
     /// Format of the input [default: by content, then extension]
     #[arg(long, value_enum, value_name = "FORMAT")]
     input_format: Option<Format>,
+
+    /// Text that stands for a null in CSV input, beside nothing at all; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    null: Vec<String>,
+
+    /// What separates the fields of CSV input: one character, or \\t [default: a comma; a tab in .tsv files]
+    #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
+    delimiter: Option<u8>,
+
+    /// CSV input without a header line: the columns are column_1, column_2 and so on
+    #[arg(long)]
+    no_header: bool,
 
     /// Format of the output [default: by extension; table on a terminal, csv into a pipe]
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -203,6 +215,16 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     text.parse::<bytesize::ByteSize>().map(|size| size.as_u64())
 }
 
+/// A character of one byte, as CSV readers have it.
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [b'"' | b'\n' | b'\r'] => Err("this character has a meaning of its own in CSV".to_owned()),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("one ASCII character is expected, as ; or | or \\t".to_owned()),
+    }
+}
+
 /// A time that is more than none.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
@@ -308,9 +330,19 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
 
     // All that can be wrong with the command is found out before a slot is started.
     let planning = session(DEFAULT_BATCH, Pools::default());
-    let input = io::open(&planning, &inputs, args.input_format, args.flush).await?;
+    let options = ReadOptions {
+        format: args.input_format,
+        patience: args.flush,
+        csv: CsvDialect {
+            delimiter: args.delimiter,
+            header: !args.no_header,
+            nulls: args.null.clone(),
+        },
+    };
+    let input = io::open(&planning, &inputs, options).await?;
     let schema = input.table.schema();
-    let bound = bind(&module, &args.udf, &args.arg, &schema, INPUT, &planning)?;
+    let bound = bind(&module, &args.udf, &args.arg, &schema, INPUT, &planning)
+        .map_err(|failure| explain_text(failure, input.format))?;
     let name = args.name.clone().unwrap_or_else(|| args.udf.clone());
     let columns = choose(&args.select, &name, &schema)?;
     let output = Arc::new(bound.call.result().as_ref().clone().with_name(&name));
@@ -401,6 +433,17 @@ fn inputs(args: &RunArgs) -> Result<Vec<PathBuf>, Failure> {
             .hint("name a file with -i FILE, or send data into the standard input"));
     }
     Ok(vec![PathBuf::from(io::STANDARD)])
+}
+
+/// A number with a placeholder among its values looks like text.
+fn explain_text(failure: Failure, format: Format) -> Failure {
+    let about_text = failure.exit == Exit::Usage && failure.message.contains(": Utf8");
+    match format {
+        Format::Csv if about_text && failure.hint.is_none() => failure.hint(
+            "a column of a CSV file is text when one of its values is not a number; name what stands for nothing with --null, as in --null NA",
+        ),
+        _ => failure,
+    }
 }
 
 fn output_format(args: &RunArgs) -> Result<Format, Failure> {

@@ -94,6 +94,7 @@ fn types_that_do_not_fit_are_named() {
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
     error: `gcd` of math cannot take (a: Utf8, b: Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
+    hint: a column of a CSV file is text when one of its values is not a number; name what stands for nothing with --null, as in --null NA
 
     error: `gcd` of math cannot take (a: literal "1.5", b: Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
 

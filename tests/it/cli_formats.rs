@@ -236,6 +236,42 @@ fn csv_types_are_those_that_hold_all_files() {
 }
 
 #[test]
+fn csv_is_read_as_it_is_written() {
+    let workplace = Workplace::new();
+    workplace.file("na.csv", "a,b\n12,8\nNA,4\n9,-\n");
+    assert_eq!(
+        gcd(&workplace, &["-i", "na.csv", "--null", "NA", "--null", "-"]),
+        "a,b,gcd\n12,8,4\n,4,\n9,,\n"
+    );
+    workplace.file("semi.csv", "a;b\n12;8\n");
+    assert_eq!(
+        gcd(&workplace, &["-i", "semi.csv", "--delimiter", ";"]),
+        "a,b,gcd\n12,8,4\n"
+    );
+    workplace.file("tabs.tsv", "a\tb\n12\t8\n");
+    assert_eq!(gcd(&workplace, &["-i", "tabs.tsv"]), "a,b,gcd\n12,8,4\n");
+    workplace.file("bare.csv", "12,8\n7,21\n");
+    let arguments = [
+        "-i",
+        "bare.csv",
+        "--no-header",
+        "--arg",
+        "a=column_1",
+        "--arg",
+        "b=column_2",
+    ];
+    assert_eq!(
+        gcd(&workplace, &arguments),
+        "column_1,column_2,gcd\n12,8,4\n7,21,7\n"
+    );
+    for wrong in ["ab", "é", "\"", ""] {
+        refused(&workplace, &["-i", "bare.csv", "--delimiter", wrong], 2);
+    }
+    let said = refused(&workplace, &["-i", "na.csv"], 2);
+    assert!(said.contains("a: Utf8"), "{said}");
+}
+
+#[test]
 fn what_is_wrong_with_a_text_file_is_told_with_its_place() {
     let workplace = Workplace::new();
     workplace.file("good.csv", "a,b\n1,2\n");

@@ -126,7 +126,11 @@ pub(super) async fn read(
     args: &BenchArgs,
     state: &SessionState,
 ) -> Result<(BoundCall, Data), Failure> {
-    let input = io::open(state, &args.input, args.input_format, None).await?;
+    let options = io::ReadOptions {
+        format: args.input_format,
+        ..io::ReadOptions::default()
+    };
+    let input = io::open(state, &args.input, options).await?;
     let schema = input.table.schema();
     let bound = bind(module, &args.udf, &args.arg, &schema, INPUT, state)?;
     let expressions: Vec<_> = bound

@@ -1,4 +1,4 @@
-//! CSV: a header line, types guessed from the first rows, an empty field is a null.
+//! CSV: types guessed from the first rows, an empty field is a null.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -10,21 +10,85 @@ use arrow::csv::reader::Format;
 use arrow::csv::{Reader, ReaderBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
+use regex::Regex;
 
 use super::decode::SAMPLE;
 use super::live::{LiveBatches, PushDecoder};
 use super::schema::{check_names, merge_schemas};
 use super::{InputError, Source};
 
+/// How a file is written.
+#[derive(Debug, Clone)]
+pub(crate) struct CsvDialect {
+    /// What separates fields: a comma where nothing is said, a tab in files called `.tsv`.
+    pub(crate) delimiter: Option<u8>,
+    /// Whether the first line has the names of the columns; else they are `column_1` and so on.
+    pub(crate) header: bool,
+    /// Fields that are null beside empty ones.
+    pub(crate) nulls: Vec<String>,
+}
+
+impl Default for CsvDialect {
+    fn default() -> Self {
+        CsvDialect {
+            delimiter: None,
+            header: true,
+            nulls: Vec::new(),
+        }
+    }
+}
+
+impl CsvDialect {
+    fn delimiter(&self, source: &Source) -> u8 {
+        let extension = source.name().extension();
+        let tabs = extension.is_some_and(|e| e.eq_ignore_ascii_case("tsv"));
+        self.delimiter.unwrap_or(if tabs { b'\t' } else { b',' })
+    }
+
+    /// What a null looks like; `None` for empty fields alone.
+    fn null_regex(&self) -> Option<Regex> {
+        if self.nulls.is_empty() {
+            return None;
+        }
+        let words: Vec<String> = self.nulls.iter().map(|text| regex::escape(text)).collect();
+        // Escaped words make a regular expression; it could only be too long.
+        Regex::new(&format!("^({})?$", words.join("|"))).ok()
+    }
+
+    fn format(&self, source: &Source) -> Format {
+        let format = Format::default()
+            .with_header(self.header)
+            .with_delimiter(self.delimiter(source));
+        match self.null_regex() {
+            Some(regex) => format.with_null_regex(regex),
+            None => format,
+        }
+    }
+
+    fn reader(&self, source: &Source, schema: &SchemaRef) -> ReaderBuilder {
+        let reader = ReaderBuilder::new(Arc::clone(schema))
+            .with_header(self.header)
+            .with_delimiter(self.delimiter(source));
+        match self.null_regex() {
+            Some(regex) => reader.with_null_regex(regex),
+            None => reader,
+        }
+    }
+}
+
 /// The common schema of files whose columns have the same names in the same order. Of a file that is
 /// still being written (`live`) the types are those of the rows that are there at first.
-pub(super) fn infer(sources: &[Source], live: bool) -> Result<Schema, InputError> {
-    let format = Format::default().with_header(true);
+pub(super) fn infer(
+    sources: &[Source],
+    dialect: &CsvDialect,
+    live: bool,
+) -> Result<Schema, InputError> {
     let mut common: Option<Schema> = None;
     for source in sources {
         let name = source.name();
         let wrong = |e: ArrowError| failed(name.to_owned(), &e, None);
         let mut reader = source.look()?;
+        let format = dialect.format(source);
         let schema = match first_lines(&mut reader, live).map_err(InputError::read(name))? {
             Some(lines) => format.infer_schema(lines.as_slice(), Some(SAMPLE)),
             None => format.infer_schema(reader, Some(if live { 1 } else { SAMPLE })),
@@ -120,12 +184,13 @@ pub(super) struct CsvBatches {
 impl CsvBatches {
     pub(super) fn open(
         source: &Source,
+        dialect: &CsvDialect,
         schema: &SchemaRef,
         projection: &[usize],
         batch_size: usize,
     ) -> Result<Self, InputError> {
-        let reader = ReaderBuilder::new(Arc::clone(schema))
-            .with_header(true)
+        let reader = dialect
+            .reader(source, schema)
             .with_batch_size(batch_size)
             .with_projection(projection.to_vec())
             .build(source.open()?)
@@ -141,13 +206,14 @@ impl CsvBatches {
 /// The batches of a file that is still being written.
 pub(super) fn live(
     source: &Source,
+    dialect: &CsvDialect,
     schema: &SchemaRef,
     projection: &[usize],
     batch_size: usize,
     patience: Duration,
 ) -> Result<LiveBatches<LiveCsv>, InputError> {
-    let decoder = ReaderBuilder::new(Arc::clone(schema))
-        .with_header(true)
+    let decoder = dialect
+        .reader(source, schema)
         .with_batch_size(batch_size)
         .with_projection(projection.to_vec())
         .build_decoder();
@@ -243,6 +309,24 @@ mod tests {
         let milli = DataType::Timestamp(TimeUnit::Millisecond, None);
         assert_eq!(common_type(&second, &milli), milli);
         assert_eq!(common_type(&milli, &DataType::Date32), milli);
+    }
+
+    #[test]
+    fn words_for_nulls_are_taken_as_they_are() {
+        let dialect = CsvDialect {
+            nulls: vec!["NA".to_owned(), ".".to_owned()],
+            ..CsvDialect::default()
+        };
+        let regex = dialect.null_regex().unwrap();
+        for (text, null) in [
+            ("", true),
+            ("NA", true),
+            (".", true),
+            ("x", false),
+            ("NAN", false),
+        ] {
+            assert_eq!(regex.is_match(text), null, "{text}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 
-use super::csv_read::{self, CsvBatches};
+use super::csv_read::{self, CsvBatches, CsvDialect};
 use super::ipc_read::{Framing, IpcReader};
 use super::json_read::{self, JsonBatches, Nesting};
 use super::schema::{check_names, merge_schemas};
@@ -15,13 +15,13 @@ use super::{InputError, Source};
 pub(super) const SAMPLE: usize = 10_000;
 
 /// A decoder of one of the formats.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) enum Decoder {
     Ipc(Framing),
-    Csv,
+    Csv(CsvDialect),
     Json(Nesting),
     /// CSV that somebody is still writing; how long a row waits at most.
-    LiveCsv(Duration),
+    LiveCsv(CsvDialect, Duration),
     /// JSON lines that somebody is still writing.
     LiveJson(Duration),
 }
@@ -31,12 +31,12 @@ pub(super) type Batches = Box<dyn Iterator<Item = Result<RecordBatch, InputError
 
 impl Decoder {
     /// The schema that all sources share.
-    pub(super) fn schema(self, sources: &[Source]) -> Result<Schema, InputError> {
+    pub(super) fn schema(&self, sources: &[Source]) -> Result<Schema, InputError> {
         match self {
             Decoder::Ipc(framing) => {
                 let mut common: Option<Schema> = None;
                 for source in sources {
-                    let reader = IpcReader::look(source, framing)?;
+                    let reader = IpcReader::look(source, *framing)?;
                     check_names(source.name(), reader.schema())?;
                     common = Some(match common {
                         None => reader.schema().as_ref().clone(),
@@ -48,16 +48,16 @@ impl Decoder {
                 }
                 Ok(common.unwrap_or_else(Schema::empty))
             }
-            Decoder::Csv => csv_read::infer(sources, false),
-            Decoder::LiveCsv(_) => csv_read::infer(sources, true),
-            Decoder::Json(nesting) => json_read::infer(sources, nesting, false),
+            Decoder::Csv(dialect) => csv_read::infer(sources, dialect, false),
+            Decoder::LiveCsv(dialect, _) => csv_read::infer(sources, dialect, true),
+            Decoder::Json(nesting) => json_read::infer(sources, *nesting, false),
             Decoder::LiveJson(_) => json_read::infer(sources, Nesting::Lines, true),
         }
     }
 
     /// Opens a source, to be read with the common schema; gives the columns of `projection`.
     pub(super) fn open(
-        self,
+        &self,
         source: &Source,
         schema: &SchemaRef,
         projection: &[usize],
@@ -65,21 +65,23 @@ impl Decoder {
     ) -> Result<Batches, InputError> {
         Ok(match self {
             Decoder::Ipc(framing) => {
-                let mut reader = IpcReader::open(source, framing)?;
+                let mut reader = IpcReader::open(source, *framing)?;
                 let projection = projection.to_vec();
                 Box::new(std::iter::from_fn(move || {
                     reader.next(&projection).transpose()
                 }))
             }
-            Decoder::Csv => Box::new(CsvBatches::open(source, schema, projection, batch_size)?),
-            Decoder::LiveCsv(patience) => Box::new(csv_read::live(
-                source, schema, projection, batch_size, patience,
+            Decoder::Csv(dialect) => Box::new(CsvBatches::open(
+                source, dialect, schema, projection, batch_size,
+            )?),
+            Decoder::LiveCsv(dialect, patience) => Box::new(csv_read::live(
+                source, dialect, schema, projection, batch_size, *patience,
             )?),
             Decoder::LiveJson(patience) => Box::new(json_read::live(
-                source, schema, projection, batch_size, patience,
+                source, schema, projection, batch_size, *patience,
             )?),
             Decoder::Json(nesting) => Box::new(JsonBatches::open(
-                source, schema, projection, batch_size, nesting,
+                source, schema, projection, batch_size, *nesting,
             )?),
         })
     }

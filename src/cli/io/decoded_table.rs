@@ -61,7 +61,7 @@ impl TableProvider for DecodedTable {
         let schema = Arc::new(self.schema.project(&projection)?);
         let partition = DecodedPartition {
             sources: Arc::clone(&self.sources),
-            decoder: self.decoder,
+            decoder: self.decoder.clone(),
             whole: Arc::clone(&self.schema),
             schema: Arc::clone(&schema),
             projection,

@@ -34,7 +34,7 @@ impl Format {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "parquet" | "pq" => Some(Format::Parquet),
-            "csv" => Some(Format::Csv),
+            "csv" | "tsv" => Some(Format::Csv),
             "jsonl" | "ndjson" | "jsonlines" => Some(Format::Jsonl),
             "json" => Some(Format::Json),
             "arrow" | "feather" | "ipc" => Some(Format::Arrow),

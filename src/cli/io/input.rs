@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use datafusion::catalog::{Session, TableProvider};
 
+use super::csv_read::CsvDialect;
 use super::decode::Decoder;
 use super::decoded_table::DecodedTable;
 use super::ipc_read::Framing;
@@ -19,16 +20,32 @@ pub(crate) struct Input {
     pub(crate) table: Arc<dyn TableProvider>,
     /// Rows of all inputs, where the format says so.
     pub(crate) rows: Option<usize>,
+    /// The format of all of them.
+    pub(crate) format: Format,
 }
 
-/// Opens inputs of one format whose columns agree: files, folders, patterns, or `-`. With `patience`
-/// they are still being written, and a row waits no longer than that for others.
+/// How inputs are to be read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReadOptions {
+    /// Their format, where it is not to be found out.
+    pub(crate) format: Option<Format>,
+    /// They are still being written, and a row waits no longer than that for others.
+    pub(crate) patience: Option<Duration>,
+    /// How CSV is written.
+    pub(crate) csv: CsvDialect,
+}
+
+/// Opens inputs of one format whose columns agree: files, folders, patterns, or `-`.
 pub(crate) async fn open(
     session: &dyn Session,
     inputs: &[PathBuf],
-    format: Option<Format>,
-    patience: Option<Duration>,
+    options: ReadOptions,
 ) -> Result<Input, InputError> {
+    let ReadOptions {
+        format,
+        patience,
+        csv,
+    } = options;
     let sources = expand::sources(inputs)?;
     let format = match format {
         Some(format) => format,
@@ -36,7 +53,7 @@ pub(crate) async fn open(
     };
     let name = sources.first().map_or("the input".as_ref(), Source::name);
     let decoder = match format {
-        Format::Csv if let Some(patience) = patience => Decoder::LiveCsv(patience),
+        Format::Csv if let Some(patience) = patience => Decoder::LiveCsv(csv, patience),
         Format::Jsonl if let Some(patience) = patience => Decoder::LiveJson(patience),
         _ if patience.is_some() => {
             let reason = format!(
@@ -50,11 +67,12 @@ pub(crate) async fn open(
             return Ok(Input {
                 rows: table.rows(),
                 table: Arc::new(table),
+                format,
             });
         }
         Format::Arrow => Decoder::Ipc(Framing::File),
         Format::ArrowStream => Decoder::Ipc(Framing::Stream),
-        Format::Csv => Decoder::Csv,
+        Format::Csv => Decoder::Csv(csv),
         Format::Jsonl => Decoder::Json(Nesting::Lines),
         Format::Json => Decoder::Json(Nesting::Array),
         Format::Table => {
@@ -71,6 +89,7 @@ pub(crate) async fn open(
     Ok(Input {
         table: Arc::new(DecodedTable::open(&sources, decoder)?),
         rows: None,
+        format,
     })
 }
 

@@ -22,10 +22,11 @@ mod staged;
 mod table;
 mod unify;
 
+pub(crate) use csv_read::CsvDialect;
 pub(crate) use encode::{Encoder, Encoding, check_columns};
 pub(crate) use error::{InputError, OutputError};
 pub(crate) use format::Format;
-pub(crate) use input::{Input, open};
+pub(crate) use input::{Input, ReadOptions, open};
 pub(crate) use output::Output;
 pub(crate) use sink::sink;
 pub(crate) use source::STANDARD;
