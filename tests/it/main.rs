@@ -13,6 +13,8 @@ mod cli_pools;
 mod cli_row_errors;
 mod cli_run;
 mod cli_tools;
+#[cfg(target_os = "linux")]
+mod docs;
 mod plan;
 mod texts;
 mod udf_bpe;
