@@ -18,7 +18,7 @@ use wasmill::{
     Pool, Rows, Stage,
 };
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::new(&EngineConfig {
         cache_dir: EngineConfig::default_cache_dir(),
         ..EngineConfig::default()

@@ -23,7 +23,7 @@ use wasmill::plan::{
 use wasmill::{Argument, ArgumentType, Engine, EngineConfig, Module, Pool};
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+pub async fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::new(&EngineConfig::default())?;
     let math = Module::from_file(&engine, "target/udfs/math.wasm")?;
     let columns = ["a", "b"].map(|name| Field::new(name, DataType::Int64, true));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::markdown::repository;
+use super::programs::{BEGIN, END};
 use crate::cli::module;
 
 /// A terminal, made of `bash` and of `script` from util-linux, so that programs see a terminal.
@@ -122,7 +123,7 @@ impl Shell {
         ]
     }
 
-    /// Examples have been built with the tests: what cargo would run is run without it.
+    /// Examples are part of the tests: what cargo would run is run without it.
     fn as_built(&self, command: &str) -> String {
         let Some(name) = command
             .strip_prefix("cargo run --example ")
@@ -130,9 +131,12 @@ impl Shell {
         else {
             return command.to_owned();
         };
-        let binaries = Path::new(env!("CARGO_BIN_EXE_wasmill")).parent();
-        let example = binaries.expect("a folder").join("examples").join(name);
-        format!("'{}'", example.display())
+        let tests = std::env::current_exe().expect("the path of the tests");
+        format!(
+            "set -o pipefail; '{}' --ignored --exact --nocapture docs::programs::{name}_runs \\\n\
+             | sed -e '1,/^{BEGIN}$/d' -e '/^{END}$/,$d'",
+            tests.display()
+        )
     }
 }
 
