@@ -18,6 +18,7 @@ use wasmill::{
     Pool, Rows, Stage,
 };
 
+/// Runs the parts, one after the other.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::new(&EngineConfig {
         cache_dir: EngineConfig::default_cache_dir(),

@@ -22,6 +22,7 @@ use wasmill::plan::{
 };
 use wasmill::{Argument, ArgumentType, Engine, EngineConfig, Module, Pool};
 
+/// Plans and runs one stage.
 #[tokio::main]
 pub async fn main() -> Result<(), Box<dyn Error>> {
     let engine = Engine::new(&EngineConfig::default())?;
