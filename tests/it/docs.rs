@@ -4,7 +4,7 @@
 //!
 //! - Commands are the lines after `$ ` in blocks of the kind `console`, in order, in one shell. What is
 //!   shown below a command must be printed, with `…` for what differs. A command fails if and only if a line
-//!   that begins with `error:` is shown.
+//!   that begins with `error:` or `FAILED` is shown.
 //! - A block after a paragraph that ends in a name in backticks and a colon is a file, which is written; after
 //!   "Add this to the end of" it is added to the file.
 //! - Blocks of the kind `console,ignore` are not run. They are listed below, with the reason.
@@ -82,7 +82,9 @@ fn follow(path: &str) {
             Step::Run(command) => {
                 let typed = shell.run(&command.text);
                 let found: Vec<&str> = typed.printed.trim_end().lines().collect();
-                let fails = command.shown.iter().any(|line| line.starts_with("error:"));
+                let failure =
+                    |line: &String| line.starts_with("error:") || line.starts_with("FAILED");
+                let fails = command.shown.iter().any(failure);
                 let as_shown = command.shown.is_empty() || is_as_shown(&command.shown, &found);
                 if !as_shown || fails != (typed.status != 0) {
                     wrong.push(format!(
