@@ -108,7 +108,7 @@ pub enum Fault {
         message: String,
     },
     /// More rows failed than the policy allows.
-    #[error("{failed} rows failed, and at most {limit} may{}", message.as_ref().map_or_else(String::new, |m| format!("; this one: {m}")))]
+    #[error("{} failed, and at most {limit} may{}", rows(failed), message.as_ref().map_or_else(String::new, |m| format!("; this one: {m}")))]
     TooManyRows {
         /// How many may fail.
         limit: String,
@@ -160,6 +160,13 @@ impl Fault {
                 | Fault::Row { .. }
                 | Fault::Closed
         )
+    }
+}
+
+fn rows(number: &u64) -> String {
+    match number {
+        1 => "1 row".to_owned(),
+        n => format!("{n} rows"),
     }
 }
 

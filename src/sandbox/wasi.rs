@@ -2,7 +2,8 @@
 //!
 //! Every name of `wasi_snapshot_preview1` always links, so that a guest built with an ordinary
 //! toolchain loads. What was not granted answers with nothing (arguments, environment, standard
-//! input) or with errno 76, "not capable" (clock, randomness, polling, sockets, signals). Standard
+//! input) or with errno 76, "not capable" (clock, polling, sockets, signals). Random
+//! bytes are the same in every instance. Standard
 //! output and error go to a log callback. Folders are seen only through [`Grant`]s, and every path is
 //! resolved by cap-std inside the granted folder.
 //!
@@ -47,6 +48,7 @@ use cap_std::fs::Dir;
 
 use environment::Environment;
 use errno::{Errno, Outcome};
+use memory::GuestMemory;
 use table::Table;
 
 pub(crate) use linker::add_to_linker;
@@ -172,6 +174,8 @@ pub(crate) struct WasiContext {
     deadline: Deadline,
     /// What is left of [`WRITE_BUDGET`].
     budget: u64,
+    /// Numbers drawn so far.
+    drawn: u64,
 }
 
 impl fmt::Debug for WasiContext {
@@ -222,6 +226,7 @@ impl WasiContext {
             log: Box::new(log),
             deadline: Deadline::default(),
             budget: WRITE_BUDGET,
+            drawn: 0,
         })
     }
 
@@ -242,11 +247,34 @@ impl WasiContext {
         self.table.abandon_call();
     }
 
+    /// `random_get`: the same sequence in every instance.
+    fn random_get(&mut self, memory: &mut GuestMemory<'_>, at: u32, length: u32) -> Outcome {
+        let range = memory.range(at, u64::from(length))?;
+        for chunk in memory.bytes_mut(range)?.chunks_mut(8) {
+            self.deadline.check()?;
+            self.drawn = self.drawn.wrapping_add(1);
+            let number = mix(self.drawn).to_le_bytes();
+            for (place, byte) in chunk.iter_mut().zip(number) {
+                *place = byte;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes `amount` from the write budget, or refuses and takes nothing.
     fn spend(&mut self, amount: u64) -> Outcome {
         self.budget = self.budget.checked_sub(amount).ok_or(Errno::Dquot)?;
         Ok(())
     }
+}
+
+/// The `n`th number of SplitMix64 from the seed 0 (Steele, Lea and Flood, "Fast splittable pseudorandom
+/// number generators", 2014).
+fn mix(n: u64) -> u64 {
+    let z = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// What keeps `name` from being a guest's name for a folder, if anything.

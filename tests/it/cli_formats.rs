@@ -377,3 +377,42 @@ fn rows_of_a_live_pipe_do_not_wait_for_a_full_batch() {
         assert!(child.wait().expect("it ends").success());
     }
 }
+
+#[test]
+fn numbers_of_json_lose_nothing() {
+    let workplace = Workplace::new();
+    let mut lines = "{\"a\":1,\"b\":1}\n".repeat(10_000);
+    lines.push_str("{\"a\":1.5,\"b\":1}\n");
+    workplace.file("late.jsonl", &lines);
+    let said = refused(&workplace, &["-i", "late.jsonl", "-o", "out.csv"], 3);
+    assert!(
+        said.contains("late.jsonl") && said.contains("`a`") && said.contains("1.5"),
+        "{said}"
+    );
+    workplace.file(
+        "large.jsonl",
+        "{\"a\":9223372036854775807,\"b\":0,\"s\":{\"x\":[1,null]}}\n",
+    );
+    assert_eq!(
+        gcd(&workplace, &["-i", "large.jsonl", "--format", "jsonl"]),
+        "{\"a\":9223372036854775807,\"b\":0,\"s\":{\"x\":[1,null]},\"gcd\":9223372036854775807}\n"
+    );
+}
+
+#[test]
+fn a_run_that_fails_shows_no_table() {
+    let workplace = Workplace::new();
+    workplace.file("in.csv", "a,b\n1,0\n");
+    let math = module("math");
+    let arguments = [
+        "run",
+        math.to_str().expect("a path"),
+        "div",
+        "-i",
+        "in.csv",
+        "--format",
+        "table",
+    ];
+    let ended = workplace.wasmill(arguments);
+    assert_eq!((ended.code(), ended.stdout().as_str()), (1, ""));
+}

@@ -67,7 +67,10 @@ impl Format {
             },
             _ => None,
         };
-        by_bytes.or(by_name).ok_or_else(|| {
+        // What comes through a pipe has no name. Text that is nothing else is most likely CSV.
+        let text = std::str::from_utf8(&start).is_ok_and(|text| !text.trim().is_empty());
+        let by_look = (source.path().is_none() && text).then_some(Format::Csv);
+        by_bytes.or(by_name).or(by_look).ok_or_else(|| {
             InputError::unsupported(
                 name,
                 "its format is not known from its name or first bytes; name it with --input-format",

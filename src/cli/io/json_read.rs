@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::reader::infer_json_schema_from_iterator;
@@ -20,6 +21,50 @@ use super::decode::SAMPLE;
 use super::live::{LiveBatches, PushDecoder};
 use super::schema::check_names;
 use super::{InputError, Source};
+
+/// The schema to decode with: integers as text.
+///
+/// arrow-json cuts what stands after the decimal point when an integer is expected. As text nothing is
+/// lost, and casting it is strict.
+fn decoded(schema: &Schema) -> SchemaRef {
+    Arc::new(Schema::new(
+        schema.fields().iter().map(as_text).collect::<Vec<_>>(),
+    ))
+}
+
+fn as_text(field: &FieldRef) -> FieldRef {
+    let data_type = match field.data_type() {
+        DataType::Int64 => DataType::Utf8,
+        DataType::List(item) => DataType::List(as_text(item)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(as_text).collect()),
+        other => other.clone(),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(data_type))
+}
+
+/// A batch with the types that are meant.
+fn strict(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let options = CastOptions {
+        safe: false,
+        ..CastOptions::default()
+    };
+    let mut columns = Vec::with_capacity(batch.num_columns());
+    for (column, field) in batch.columns().iter().zip(schema.fields()) {
+        let cast = cast_with_options(column, field.data_type(), &options).map_err(|e| {
+            let reason = match e {
+                ArrowError::CastError(text) => text,
+                other => other.to_string(),
+            };
+            ArrowError::JsonError(format!(
+                "column `{}`, whose first values are whole numbers: {reason}",
+                field.name()
+            ))
+        })?;
+        columns.push(cast);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &options)
+}
 
 /// How the objects of a file stand in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +194,7 @@ impl Read for Elements {
 /// The batches of one file.
 pub(super) struct JsonBatches {
     reader: Reader<Box<dyn BufRead + Send>>,
+    schema: SchemaRef,
     name: PathBuf,
     /// Rows given so far.
     rows: usize,
@@ -166,13 +212,14 @@ impl JsonBatches {
         let schema = schema
             .project(projection)
             .map_err(|e| InputError::corrupt(name, e.to_string()))?;
-        let reader = ReaderBuilder::new(Arc::new(schema))
+        let reader = ReaderBuilder::new(decoded(&schema))
             .with_batch_size(batch_size)
             .with_coerce_primitive(true)
             .build(bytes(source.open()?, nesting))
             .map_err(|e| InputError::corrupt(name, e.to_string()))?;
         Ok(JsonBatches {
             reader,
+            schema: Arc::new(schema),
             name: name.to_owned(),
             rows: 0,
         })
@@ -189,17 +236,18 @@ pub(super) fn live(
 ) -> Result<LiveBatches<LiveJson>, InputError> {
     let wrong = |e: ArrowError| InputError::corrupt(source.name(), e.to_string());
     let schema = schema.project(projection).map_err(wrong)?;
-    let decoder = ReaderBuilder::new(Arc::new(schema))
+    let decoder = ReaderBuilder::new(decoded(&schema))
         .with_batch_size(batch_size)
         .with_coerce_primitive(true)
         .build_decoder()
         .map_err(wrong)?;
-    LiveBatches::open(source, LiveJson(decoder), patience, false, |name, e| {
+    let decoder = LiveJson(decoder, Arc::new(schema));
+    LiveBatches::open(source, decoder, patience, false, |name, e| {
         decode_error(&name, 0, e)
     })
 }
 
-pub(super) struct LiveJson(arrow::json::reader::Decoder);
+pub(super) struct LiveJson(arrow::json::reader::Decoder, SchemaRef);
 
 impl PushDecoder for LiveJson {
     fn decode(&mut self, bytes: &[u8]) -> Result<usize, ArrowError> {
@@ -214,7 +262,10 @@ impl PushDecoder for LiveJson {
         // An object may go over several lines.
         match self.0.has_partial_record() {
             true => Ok(None),
-            false => self.0.flush(),
+            false => {
+                let batch = self.0.flush()?;
+                batch.map(|batch| strict(&batch, &self.1)).transpose()
+            }
         }
     }
 }
@@ -223,7 +274,8 @@ impl Iterator for JsonBatches {
     type Item = Result<RecordBatch, InputError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let batch = match self.reader.next()? {
+        let batch = self.reader.next()?;
+        let batch = match batch.and_then(|batch| strict(&batch, &self.schema)) {
             Ok(batch) => batch,
             Err(e) => return Some(Err(decode_error(&self.name, self.rows, &e))),
         };

@@ -23,6 +23,12 @@ use super::OutputError;
 use super::encode::{Encoder, Encoding};
 use super::output::Output;
 
+/// What the writer is sent. Without an end the run has failed.
+enum Piece {
+    Batch(RecordBatch),
+    End,
+}
+
 /// Batches that wait for the disk.
 const WRITE_BEHIND: usize = 2;
 
@@ -70,7 +76,7 @@ impl DataSink for OutputSink {
         mut data: SendableRecordBatchStream,
         _context: &Arc<TaskContext>,
     ) -> Result<u64> {
-        let (send, receive) = mpsc::channel::<RecordBatch>(WRITE_BEHIND);
+        let (send, receive) = mpsc::channel::<Piece>(WRITE_BEHIND);
         let (schema, path, target, encoding) = (
             Arc::clone(&self.schema),
             self.path.clone(),
@@ -82,12 +88,13 @@ impl DataSink for OutputSink {
                 .map_err(|e| DataFusionError::External(Box::new(e)))
         });
         while let Some(batch) = data.try_next().await? {
-            if send.send(batch).await.is_err() {
+            if send.send(Piece::Batch(batch)).await.is_err() {
                 // The writer is gone; it says why below.
                 break;
             }
         }
-        drop(send);
+        // Nobody listens when the writer is gone.
+        let _ = send.send(Piece::End).await;
         writing
             .join()
             .await
@@ -100,13 +107,20 @@ fn write(
     path: Option<&Path>,
     target: &Path,
     encoding: &Encoding,
-    mut batches: mpsc::Receiver<RecordBatch>,
+    mut pieces: mpsc::Receiver<Piece>,
 ) -> Result<u64, OutputError> {
     let mut encoder = Encoder::create(schema, path, encoding).map_err(|e| e.at(target))?;
     let mut rows = 0_u64;
-    while let Some(batch) = batches.blocking_recv() {
-        rows = rows.saturating_add(batch.num_rows() as u64);
-        encoder.write(&batch).map_err(|e| e.at(target))?;
+    loop {
+        match pieces.blocking_recv() {
+            Some(Piece::Batch(batch)) => {
+                rows = rows.saturating_add(batch.num_rows() as u64);
+                encoder.write(&batch).map_err(|e| e.at(target))?;
+            }
+            Some(Piece::End) => break,
+            // The run has failed, and what it gave so far is no result.
+            None => return Ok(rows),
+        }
     }
     encoder.finish().map_err(|e| e.at(target))?;
     Ok(rows)
