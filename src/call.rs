@@ -9,7 +9,7 @@ use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, Field, FieldRef};
 
 use crate::abi::{self, Arena, Layout, Written, frame};
-use crate::error::{BindError, ErrorClass, Fault, Violation};
+use crate::error::{BindError, CallError, ErrorClass, Fault, Place, Violation};
 use crate::module::{Function, Module, NullHandling, ParameterType, ResultType};
 use crate::sandbox::{Guest, NoGuest, Policy, tracing_sink};
 
@@ -84,6 +84,27 @@ impl Call {
     /// For each argument the value, as an array of one row, where it is constant.
     pub fn constants(&self) -> impl Iterator<Item = Option<&ArrayRef>> {
         self.0.arguments.iter().map(|a| a.constant.as_ref())
+    }
+
+    /// The failure of one row of a partition.
+    pub(crate) fn row_failure(
+        &self,
+        pool: &str,
+        partition: Option<usize>,
+        row: u64,
+        fault: Fault,
+    ) -> CallError {
+        CallError {
+            place: Box::new(Place {
+                module: self.module().name().to_owned(),
+                udf: self.function().name.clone(),
+                pool: pool.to_owned(),
+                slot: None,
+                partition,
+                rows: Some(row..row.saturating_add(1)),
+            }),
+            fault: Box::new(fault),
+        }
     }
 
     /// The result: named after the UDF, nullable if any row can be null.

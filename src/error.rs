@@ -14,8 +14,6 @@ use arrow::datatypes::DataType;
 
 pub use fault::{Fault, Violation};
 
-use crate::call::Call;
-
 /// Any error of the core, for callers that do several operations in one function.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -389,27 +387,6 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// The failure of one row of a partition.
-    pub(crate) fn of_row(
-        call: &Call,
-        pool: &str,
-        partition: Option<usize>,
-        row: u64,
-        fault: Fault,
-    ) -> Self {
-        CallError {
-            place: Box::new(Place {
-                module: call.module().name().to_owned(),
-                udf: call.function().name.clone(),
-                pool: pool.to_owned(),
-                slot: None,
-                partition,
-                rows: Some(row..row.saturating_add(1)),
-            }),
-            fault: Box::new(fault),
-        }
-    }
-
     /// What kind of thing went wrong.
     pub fn class(&self) -> ErrorClass {
         self.fault.class()

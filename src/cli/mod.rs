@@ -14,6 +14,7 @@ mod inspect;
 mod io;
 mod loading;
 mod new;
+mod options;
 mod report;
 mod row_errors;
 mod run;

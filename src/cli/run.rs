@@ -3,12 +3,11 @@
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::datatypes::{DataType, Schema};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use datafusion::common::{
     Column, DataFusionError, Result as PlanResult, SchemaError, TableReference,
 };
@@ -19,7 +18,6 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::sqlparser::parser::ParserError;
 use indicatif::ProgressBar;
-use parquet::basic::{BrotliLevel, Compression as Codec, GzipLevel, ZstdLevel};
 
 use super::arguments::{ArgOption, BoundCall, bind, find_column};
 use super::columns::{OutputColumn, choose};
@@ -27,12 +25,15 @@ use super::ending::{PoolKeeper, blocking, signalled};
 use super::failure::{Exit, Failure, first_paragraph, is_broken_pipe};
 use super::io::{self, CsvDialect, Encoding, Format, Input, Output, ReadOptions};
 use super::loading::load;
+use super::options::{
+    Compression, EnvOption, GrantOption, at_least_one, bytes, delimiter, duration, init_args,
+};
 use super::report::{Done, MetricsForm, report, rows_written};
 use super::row_errors::{OnError, RowErrors, error_limit};
 use super::say;
 use super::terminal::progress;
 use crate::plan::{ErrorLimit, Patience, PoolCall, PoolStage, Pools, query_planner};
-use crate::{Grant, LogSink, Module, Policy, Pool, PoolBuilder};
+use crate::{LogSink, Module, Policy, Pool, PoolBuilder};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -200,76 +201,6 @@ pub(crate) struct RunArgs {
     /// No progress bar, no summary
     #[arg(short, long)]
     quiet: bool,
-}
-
-pub(super) fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
-    text.parse()
-        .map_err(|_| "a whole number of at least 1 is expected".to_owned())
-}
-
-/// Bytes with a unit. A bare number is refused: nobody could tell bytes from mebibytes by it.
-pub(super) fn bytes(text: &str) -> Result<u64, String> {
-    if text.trim().bytes().all(|b| b.is_ascii_digit()) {
-        return Err("add a unit, as in 256MiB".to_owned());
-    }
-    text.parse::<bytesize::ByteSize>().map(|size| size.as_u64())
-}
-
-/// A character of one byte, as CSV readers have it.
-fn delimiter(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        b"\\t" => Ok(b'\t'),
-        [b'"' | b'\n' | b'\r'] => Err("this character has a meaning of its own in CSV".to_owned()),
-        [byte] if byte.is_ascii() => Ok(*byte),
-        _ => Err("one ASCII character is expected, as ; or | or \\t".to_owned()),
-    }
-}
-
-/// A time that is more than none.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    match humantime::parse_duration(text) {
-        Ok(time) if time.is_zero() => Err("a time of more than nothing is expected".to_owned()),
-        Ok(time) => Ok(time),
-        Err(e) => Err(format!("{e}; write it with its unit, as in 10s or 500ms")),
-    }
-}
-
-/// `HOST::GUEST` or `HOST::GUEST:rw`.
-#[derive(Debug, Clone)]
-struct GrantOption(Grant);
-
-impl FromStr for GrantOption {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        // The host's folder may hold `::` itself: the last one separates.
-        let (host, guest) = text
-            .rsplit_once("::")
-            .filter(|(host, guest)| !host.is_empty() && !guest.is_empty())
-            .ok_or("write HOST::GUEST, or HOST::GUEST:rw to let the guest write")?;
-        let (guest, writable) = match guest.strip_suffix(":rw") {
-            Some(guest) => (guest, true),
-            None => (guest, false),
-        };
-        Ok(GrantOption(Grant {
-            host: host.into(),
-            guest: guest.to_owned(),
-            writable,
-        }))
-    }
-}
-
-/// `NAME=VALUE`.
-#[derive(Debug, Clone)]
-struct EnvOption((String, String));
-
-impl FromStr for EnvOption {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
-        Ok(EnvOption((name.to_owned(), value.to_owned())))
-    }
 }
 
 /// Qualifiers that keep the input's columns apart from the result.
@@ -463,52 +394,6 @@ fn output_format(args: &RunArgs) -> Result<Format, Failure> {
         (None, None) if std::io::stdout().is_terminal() => Ok(Format::Table),
         (None, None) => Ok(Format::Csv),
     }
-}
-
-/// Codecs of Parquet pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Compression {
-    /// Zstandard: small, and fast to read
-    #[default]
-    Zstd,
-    /// Snappy: larger, and read everywhere
-    Snappy,
-    /// LZ4, without a frame
-    Lz4,
-    /// As in gzip: small and slow
-    Gzip,
-    /// Brotli: smallest and slowest
-    Brotli,
-    /// None at all
-    None,
-}
-
-impl Compression {
-    fn codec(self) -> Codec {
-        match self {
-            Compression::Zstd => Codec::ZSTD(ZstdLevel::default()),
-            Compression::Snappy => Codec::SNAPPY,
-            Compression::Lz4 => Codec::LZ4_RAW,
-            Compression::Gzip => Codec::GZIP(GzipLevel::default()),
-            Compression::Brotli => Codec::BROTLI(BrotliLevel::default()),
-            Compression::None => Codec::UNCOMPRESSED,
-        }
-    }
-}
-
-pub(super) fn init_args(given: Option<&str>) -> Result<Option<serde_json::Value>, Failure> {
-    let Some(given) = given else { return Ok(None) };
-    let (text, place) = match given.strip_prefix('@') {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|e| Failure::io(format!("cannot read the init arguments {path}: {e}")))?;
-            (text, path)
-        }
-        None => (given.to_owned(), "--init"),
-    };
-    serde_json::from_str(&text)
-        .map(Some)
-        .map_err(|e| Failure::usage(format!("the init arguments in {place} are not JSON: {e}")))
 }
 
 pub(super) fn session(batch_size: NonZeroUsize, pools: Pools) -> SessionState {

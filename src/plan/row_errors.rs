@@ -10,8 +10,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{Result, exec_err};
 use datafusion::logical_expr::Expr;
 
-use super::to_datafusion;
-use crate::error::{CallError, Fault};
+use crate::error::Fault;
 use crate::{Call, RowError};
 
 /// What becomes of rows that a guest could not compute. The outcome depends on the rows and their
@@ -197,17 +196,6 @@ pub(super) fn send(letters: Option<&DeadLetters>, batch: RecordBatch) -> Result<
             "a row failed that is to be set aside, and the session has no `DeadLetters` to take it"
         ),
     }
-}
-
-/// The error of a row in its place.
-pub(super) fn row_failure(
-    call: &Call,
-    pool: &str,
-    partition: Option<usize>,
-    row: u64,
-    fault: Fault,
-) -> datafusion::error::DataFusionError {
-    to_datafusion(CallError::of_row(call, pool, partition, row, fault))
 }
 
 #[cfg(test)]

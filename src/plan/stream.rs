@@ -20,7 +20,6 @@ use tokio::time::Instant;
 
 use super::row_errors::{
     self, DeadLetters, ErrorLimit, Failures, RowErrorAction, RowErrorPolicy, dead_letters,
-    row_failure,
 };
 use super::{Patience, to_datafusion};
 use crate::error::{CallError, Fault, Place};
@@ -216,13 +215,12 @@ impl StagePartition {
     ) -> Result<()> {
         let failure = |error: &RowError, fault: Fault| {
             let row = first_row.saturating_add(error.row as u64);
-            Err(row_failure(
-                &call.call,
+            Err(to_datafusion(call.call.row_failure(
                 call.pool.name(),
                 self.partition,
                 row,
                 fault,
-            ))
+            )))
         };
         if !call.on_error.makes_nulls() {
             return errors.first().map_or(Ok(()), |error| {

@@ -310,7 +310,7 @@ where
                     message: error.message.clone(),
                 };
                 let (pool, partition) = (call.pool.name(), Some(self.partition));
-                return Err(CallError::of_row(&call.call, pool, partition, row, fault).into());
+                return Err(call.call.row_failure(pool, partition, row, fault).into());
             }
             columns.push(output.array);
         }

@@ -22,8 +22,8 @@ use self::reproduce::{Commands, quoted};
 use self::trial::Settings;
 use super::failure::{Exit, Failure};
 use super::loading::load;
+use super::options::{bytes, duration, init_args};
 use super::print;
-use super::run::{bytes, duration, init_args};
 use super::terminal::without_panic_output;
 use crate::{Function, Module, Policy};
 

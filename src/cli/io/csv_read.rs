@@ -12,9 +12,8 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use regex::Regex;
 
-use super::decode::SAMPLE;
 use super::live::{LiveBatches, PushDecoder};
-use super::schema::{check_names, merge_schemas};
+use super::schema::{SAMPLE, check_names, merge_schemas};
 use super::{InputError, Source};
 
 /// How a file is written.

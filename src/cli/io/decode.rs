@@ -11,9 +11,6 @@ use super::json_read::{self, JsonBatches, Nesting};
 use super::schema::{check_names, merge_schemas};
 use super::{InputError, Source};
 
-/// Rows that the types of columns are guessed from, where the format does not say.
-pub(super) const SAMPLE: usize = 10_000;
-
 /// A decoder of one of the formats.
 #[derive(Debug, Clone)]
 pub(super) enum Decoder {

@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{RecordBatch, new_null_array};
 use arrow::datatypes::{Field, Schema, SchemaRef};
-use arrow::error::ArrowError;
 use arrow::ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamWriter};
 use arrow::json::writer::{JsonArray, LineDelimited, Writer as JsonWriter};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
+use super::error::EncodeError;
 use super::table::TableWriter;
 use super::unify::Unifier;
 use super::{Format, OutputError};
@@ -48,51 +47,6 @@ impl Encoding {
             format,
             compression: Compression::ZSTD(ZstdLevel::default()),
             live: false,
-        }
-    }
-}
-
-/// What went wrong; it does not know the name of the output.
-pub(crate) enum EncodeError {
-    Io(io::Error),
-    Other(String),
-}
-
-impl EncodeError {
-    /// For the output `target`.
-    pub(crate) fn at(self, target: &Path) -> OutputError {
-        let path = target.to_owned();
-        match self {
-            EncodeError::Io(source) => OutputError::Write { path, source },
-            EncodeError::Other(reason) => OutputError::Encode { path, reason },
-        }
-    }
-}
-
-impl From<io::Error> for EncodeError {
-    fn from(error: io::Error) -> Self {
-        EncodeError::Io(error)
-    }
-}
-
-impl From<ArrowError> for EncodeError {
-    fn from(error: ArrowError) -> Self {
-        match error {
-            ArrowError::IoError(_, source) => EncodeError::Io(source),
-            ArrowError::CsvError(text) => EncodeError::Other(text),
-            other => EncodeError::Other(other.to_string()),
-        }
-    }
-}
-
-impl From<ParquetError> for EncodeError {
-    fn from(error: ParquetError) -> Self {
-        match error {
-            ParquetError::External(source) => match source.downcast::<io::Error>() {
-                Ok(source) => EncodeError::Io(*source),
-                Err(other) => EncodeError::Other(other.to_string()),
-            },
-            other => EncodeError::Other(other.to_string()),
         }
     }
 }

@@ -3,6 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use arrow::error::ArrowError;
+use parquet::errors::ParquetError;
+
 /// An input that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
@@ -97,6 +100,51 @@ impl OutputError {
         move |source| OutputError::Write {
             path: path.to_owned(),
             source,
+        }
+    }
+}
+
+/// What went wrong; it does not know the name of the output.
+pub(crate) enum EncodeError {
+    Io(io::Error),
+    Other(String),
+}
+
+impl EncodeError {
+    /// For the output `target`.
+    pub(crate) fn at(self, target: &Path) -> OutputError {
+        let path = target.to_owned();
+        match self {
+            EncodeError::Io(source) => OutputError::Write { path, source },
+            EncodeError::Other(reason) => OutputError::Encode { path, reason },
+        }
+    }
+}
+
+impl From<io::Error> for EncodeError {
+    fn from(error: io::Error) -> Self {
+        EncodeError::Io(error)
+    }
+}
+
+impl From<ArrowError> for EncodeError {
+    fn from(error: ArrowError) -> Self {
+        match error {
+            ArrowError::IoError(_, source) => EncodeError::Io(source),
+            ArrowError::CsvError(text) => EncodeError::Other(text),
+            other => EncodeError::Other(other.to_string()),
+        }
+    }
+}
+
+impl From<ParquetError> for EncodeError {
+    fn from(error: ParquetError) -> Self {
+        match error {
+            ParquetError::External(source) => match source.downcast::<io::Error>() {
+                Ok(source) => EncodeError::Io(*source),
+                Err(other) => EncodeError::Other(other.to_string()),
+            },
+            other => EncodeError::Other(other.to_string()),
         }
     }
 }

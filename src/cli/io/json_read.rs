@@ -17,9 +17,8 @@ use datafusion_datasource_json::utils::JsonArrayToNdjsonReader;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
-use super::decode::SAMPLE;
 use super::live::{LiveBatches, PushDecoder};
-use super::schema::check_names;
+use super::schema::{SAMPLE, check_names};
 use super::{InputError, Source};
 
 /// The schema to decode with: integers as text.

@@ -8,6 +8,9 @@ use arrow::datatypes::{FieldRef, Schema};
 
 use super::InputError;
 
+/// Rows that the types of columns are guessed from, where the format does not say.
+pub(super) const SAMPLE: usize = 10_000;
+
 /// Refuses two columns of one name, between which no plan could tell, names that no command line
 /// could hold, and files without columns.
 pub(super) fn check_names(path: &Path, schema: &Schema) -> Result<(), InputError> {

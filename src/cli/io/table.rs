@@ -8,7 +8,7 @@ use arrow::util::display::FormatOptions;
 use arrow::util::pretty::pretty_format_batches_with_options;
 use indicatif::HumanCount;
 
-use super::encode::EncodeError;
+use super::error::EncodeError;
 use crate::cli::terminal::printable;
 
 /// Rows that are shown; a longer result is for a file.
