@@ -164,7 +164,7 @@ impl PoolBuilder {
         Ok(Arc::new(Shared {
             recipe: Arc::new(recipe),
             slots: (0..slots).map(|_| Mutex::new(Cell::Closed)).collect(),
-            counters: Counters::default(),
+            counters: (0..slots).map(|_| Counters::default()).collect(),
             next_run: AtomicU64::new(1),
         }))
     }

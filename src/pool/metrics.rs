@@ -93,7 +93,8 @@ impl fmt::Display for Size {
     }
 }
 
-/// The counters while they run; times in nanoseconds.
+/// The counters of one slot while it runs; times in nanoseconds. Only whoever serves the slot writes to
+/// them, so that counting needs no locked instructions.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) starts: AtomicU64,
@@ -113,9 +114,17 @@ pub(crate) struct Counters {
     pub(crate) peak_memory: AtomicU64,
 }
 
-/// Adds to a counter.
+/// Adds to a counter of the slot that is being served.
 pub(crate) fn add(counter: &AtomicU64, n: u64) {
-    counter.fetch_add(n, Ordering::Relaxed);
+    let sum = counter.load(Ordering::Relaxed).wrapping_add(n);
+    counter.store(sum, Ordering::Relaxed);
+}
+
+/// Raises a counter of the slot that is being served.
+pub(crate) fn raise(counter: &AtomicU64, n: u64) {
+    if counter.load(Ordering::Relaxed) < n {
+        counter.store(n, Ordering::Relaxed);
+    }
 }
 
 /// Adds to a time.
@@ -123,29 +132,33 @@ pub(crate) fn add_time(counter: &AtomicU64, time: Duration) {
     add(counter, u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
 }
 
-impl Counters {
-    pub(crate) fn snapshot(&self, pool: &str, module: &str, slots: usize) -> PoolMetrics {
-        let get = |c: &AtomicU64| c.load(Ordering::Relaxed);
-        let seconds = |c: &AtomicU64| Duration::from_nanos(get(c)).as_secs_f64();
-        PoolMetrics {
-            pool: pool.to_owned(),
-            module: module.to_owned(),
-            slots,
-            starts: get(&self.starts),
-            inits: get(&self.inits),
-            restarts: get(&self.restarts),
-            calls: get(&self.calls),
-            rows: get(&self.rows),
-            failed_rows: get(&self.failed_rows),
-            splits: get(&self.splits),
-            bytes_in: get(&self.bytes_in),
-            bytes_out: get(&self.bytes_out),
-            wait_seconds: seconds(&self.wait),
-            copy_in_seconds: seconds(&self.copy_in),
-            guest_seconds: seconds(&self.guest),
-            copy_out_seconds: seconds(&self.copy_out),
-            init_seconds: seconds(&self.init),
-            peak_memory_bytes: get(&self.peak_memory),
-        }
+/// What the slots of a pool counted together.
+pub(crate) fn snapshot(slots: &[Counters], pool: &str, module: &str) -> PoolMetrics {
+    let each = |of: fn(&Counters) -> &AtomicU64| {
+        slots
+            .iter()
+            .map(move |counters| of(counters).load(Ordering::Relaxed))
+    };
+    let sum = |of: fn(&Counters) -> &AtomicU64| each(of).fold(0, u64::wrapping_add);
+    let seconds = |of: fn(&Counters) -> &AtomicU64| Duration::from_nanos(sum(of)).as_secs_f64();
+    PoolMetrics {
+        pool: pool.to_owned(),
+        module: module.to_owned(),
+        slots: slots.len(),
+        starts: sum(|c| &c.starts),
+        inits: sum(|c| &c.inits),
+        restarts: sum(|c| &c.restarts),
+        calls: sum(|c| &c.calls),
+        rows: sum(|c| &c.rows),
+        failed_rows: sum(|c| &c.failed_rows),
+        splits: sum(|c| &c.splits),
+        bytes_in: sum(|c| &c.bytes_in),
+        bytes_out: sum(|c| &c.bytes_out),
+        wait_seconds: seconds(|c| &c.wait),
+        copy_in_seconds: seconds(|c| &c.copy_in),
+        guest_seconds: seconds(|c| &c.guest),
+        copy_out_seconds: seconds(|c| &c.copy_out),
+        init_seconds: seconds(|c| &c.init),
+        peak_memory_bytes: each(|c| &c.peak_memory).max().unwrap_or(0),
     }
 }

@@ -58,7 +58,8 @@ struct Handle {
 struct Shared {
     recipe: Arc<Recipe>,
     slots: Vec<Mutex<Cell>>,
-    counters: Counters,
+    /// Those of each slot.
+    counters: Vec<Counters>,
     next_run: AtomicU64,
 }
 
@@ -140,11 +141,7 @@ impl Pool {
     /// What it counted so far.
     pub fn metrics(&self) -> PoolMetrics {
         let shared = &self.0.shared;
-        shared.counters.snapshot(
-            &shared.recipe.pool,
-            shared.recipe.module.name(),
-            shared.slots.len(),
-        )
+        shared.metrics()
     }
 
     /// A number for [`Rows::run`].
@@ -165,8 +162,8 @@ impl Pool {
         let call = call.clone();
         let queued = Instant::now();
         self.0.threads.spawn_fifo(move || {
-            add_time(&shared.counters.wait, queued.elapsed());
             let number = rayon::current_thread_index().unwrap_or(0);
+            add_time(&shared.counters(number).wait, queued.elapsed());
             let result = shared.serve(number, &call, &rows);
             drop(shared);
             if let Err(message) = host_safe(|| done(result)) {
@@ -213,9 +210,7 @@ impl LocalSlot {
 
     /// What the slot counted so far.
     pub fn metrics(&self) -> PoolMetrics {
-        self.0
-            .counters
-            .snapshot(&self.0.recipe.pool, self.0.recipe.module.name(), 1)
+        self.0.metrics()
     }
 }
 
@@ -266,15 +261,26 @@ impl Shared {
         }
     }
 
+    /// The counters of a slot, for whoever serves it.
+    fn counters(&self, number: usize) -> &Counters {
+        match self.counters.get(number).or_else(|| self.counters.first()) {
+            Some(counters) => counters,
+            None => unreachable!("a pool has at least one slot"),
+        }
+    }
+
+    fn metrics(&self) -> PoolMetrics {
+        metrics::snapshot(&self.counters, &self.recipe.pool, self.recipe.module.name())
+    }
+
     fn start_slot(&self, number: usize) -> Result<(), StartError> {
-        let slot = host_safe(|| Slot::start(&self.recipe, number, &self.counters)).unwrap_or_else(
-            |message| {
+        let slot = host_safe(|| Slot::start(&self.recipe, number, self.counters(number)))
+            .unwrap_or_else(|message| {
                 Err(StartError::Slot {
                     place: Box::new(self.place(Some(number))),
                     fault: Box::new(Fault::Host { message }),
                 })
-            },
-        )?;
+            })?;
         *self.cell(number) = Cell::Ready(Box::new(slot));
         Ok(())
     }
@@ -347,7 +353,7 @@ impl Shared {
         })?;
         let mut cell = self.cell(number);
         let slot = self.ready(&mut cell, number, rows.run).map_err(failed)?;
-        match slot.call(call, &columns, selection.len(rows), &self.counters) {
+        match slot.call(call, &columns, selection.len(rows), self.counters(number)) {
             Ok(output) => {
                 if selection.leaves_rows_out() {
                     slot::check_null_size(&call.0, rows.rows, self.recipe.policy.output_bytes)
@@ -385,8 +391,8 @@ impl Shared {
             if sequence && run != 0 && run == lost_in {
                 return Err(Fault::StateLost);
             }
-            add(&self.counters.restarts, 1);
-            let slot = Slot::start(&self.recipe, number, &self.counters)
+            add(&self.counters(number).restarts, 1);
+            let slot = Slot::start(&self.recipe, number, self.counters(number))
                 .map_err(|e| Fault::Restart(Box::new(e)))?;
             *cell = Cell::Ready(Box::new(slot));
         }

@@ -13,7 +13,7 @@ use arrow::datatypes::DataType;
 
 use self::init::init;
 use self::prepared::{Prepared, place_dictionaries, spread_bytes};
-use super::metrics::{Counters, add, add_time};
+use super::metrics::{Counters, add, add_time, raise};
 use crate::abi::{self, Arena, Reader, RowErrors, Shelf, Source, Written, frame};
 use crate::call::{Bound, Call, bind_in};
 use crate::error::{Fault, Place, StartError, Violation};
@@ -145,9 +145,7 @@ impl Slot {
             };
         }
         let row_errors = RowErrors::new().map_err(|reason| failed(Fault::Arguments { reason }))?;
-        counters
-            .peak_memory
-            .fetch_max(guest.peak_memory(), std::sync::atomic::Ordering::Relaxed);
+        raise(&counters.peak_memory, guest.peak_memory());
         Ok(Slot {
             recipe: Arc::clone(recipe),
             number,
@@ -190,7 +188,8 @@ impl Slot {
     ) -> Result<Output, Fault> {
         let bound = &*call.0;
         // One limit for all that the batch takes: `bind`, and every part where it has to be split.
-        let deadline = Instant::now().checked_add(self.recipe.policy.call_time);
+        let begun = Instant::now();
+        let deadline = begun.checked_add(self.recipe.policy.call_time);
         let at = self.prepare(bound)?;
         let mask = propagated_nulls(bound, columns, rows);
         let mut rest = columns.iter();
@@ -212,10 +211,7 @@ impl Slot {
             deadline,
             counters,
         );
-        counters.peak_memory.fetch_max(
-            self.guest.peak_memory(),
-            std::sync::atomic::Ordering::Relaxed,
-        );
+        raise(&counters.peak_memory, self.guest.peak_memory());
         if result.as_ref().is_err_and(Fault::spares_the_slot) {
             self.guest.abandon();
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use wasmtime::{Instance, Memory, Store, TypedFunc};
 
-use super::engine::TICK;
+use super::engine::{TICK, TICKS_PER_SECOND};
 use super::log::{LogLevel, LogSink, SlotLog};
 use super::policy::Policy;
 use super::state::{Denied, Limits, SharedLog, SlotState, lock};
@@ -247,12 +247,14 @@ impl Guest {
 }
 
 fn arm(store: &mut Store<SlotState>, now: Instant, limit: Duration) {
-    let ticks = limit.as_nanos().div_ceil(TICK.as_nanos()).saturating_add(1);
-    store.set_epoch_deadline(
-        u64::try_from(ticks)
-            .unwrap_or(u64::MAX >> 1)
-            .min(u64::MAX >> 1),
-    );
+    // Whole ticks, rounded up, and one for the tick that has begun.
+    let in_second = limit.subsec_nanos().div_ceil(TICK.subsec_nanos());
+    let ticks = limit
+        .as_secs()
+        .saturating_mul(TICKS_PER_SECOND)
+        .saturating_add(u64::from(in_second))
+        .saturating_add(1);
+    store.set_epoch_deadline(ticks.min(u64::MAX >> 1));
     store.data_mut().begin_entry(now.checked_add(limit));
 }
 
