@@ -98,7 +98,7 @@ pub(super) fn infer(
                     order.push(key);
                 }
             }
-            values.push(value);
+            values.push(without_nulls(value));
         }
     }
     let name = match sources {
@@ -113,6 +113,23 @@ pub(super) fn infer(
     let schema = Schema::new(fields);
     check_names(&name, &schema)?;
     Ok(schema)
+}
+
+/// A value whose arrays hold no nulls: they say nothing about the items' type, and arrow-json takes them
+/// for one that differs from the others.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Array(items) => items
+            .into_iter()
+            .filter(|item| !item.is_null())
+            .map(without_nulls)
+            .collect(),
+        Value::Object(entries) => entries
+            .into_iter()
+            .map(|(key, value)| (key, without_nulls(value)))
+            .collect(),
+        other => other,
+    }
 }
 
 /// A column without any value can hold any; text does.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::datatypes::{FieldRef, Schema};
+use arrow::datatypes::{DataType, FieldRef, Schema};
 
 use super::InputError;
 
@@ -29,6 +29,19 @@ pub(super) fn check_names(path: &Path, schema: &Schema) -> Result<(), InputError
                 field.name()
             ),
         ));
+    }
+    for field in schema.fields() {
+        if let DataType::Decimal32(0, _)
+        | DataType::Decimal64(0, _)
+        | DataType::Decimal128(0, _)
+        | DataType::Decimal256(0, _) = field.data_type()
+        {
+            let (name, data_type) = (field.name(), field.data_type());
+            return Err(InputError::corrupt(
+                path,
+                format!("the column `{name}` is {data_type}: a decimal has a digit at least"),
+            ));
+        }
     }
     let mut seen = HashSet::new();
     match schema
