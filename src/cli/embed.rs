@@ -16,7 +16,7 @@ Examples:
   wasmill embed plain.wasm manifest.json -o udf.wasm
   wasmill embed udf.wasm manifest.json            (in place)
 
-The manifest is JSON as docs/abi.md describes it. It takes the place of one that is there. The
+The manifest is JSON as docs/abi.md describes it: records one after the other, or in an array. It takes the place of one that is there. The
 result is checked as a module is that is loaded.";
 
 /// Puts a manifest into a module
@@ -43,7 +43,7 @@ pub(crate) fn execute(args: &EmbedArgs) -> Result<(), Failure> {
     };
     let module = read(&args.module)?;
     let manifest = read(&args.manifest)?;
-    serde_json::from_slice::<serde::de::IgnoredAny>(&manifest).map_err(|e| {
+    let manifest = records(&manifest).map_err(|e| {
         Failure::usage(format!(
             "the manifest {} is not JSON: {e}",
             args.manifest.display()
@@ -54,7 +54,7 @@ pub(crate) fn execute(args: &EmbedArgs) -> Result<(), Failure> {
         message: format!("{} is not a module: {reason}", args.module.display()),
         hint: None,
     })?;
-    append(&mut bytes, &manifest);
+    append(&mut bytes, manifest.as_bytes());
     let name = args
         .module
         .file_stem()
@@ -65,9 +65,28 @@ pub(crate) fn execute(args: &EmbedArgs) -> Result<(), Failure> {
     fs::write(staged.path(), &bytes)
         .map_err(|e| Failure::io(format!("cannot write {}: {e}", target.display())))?;
     staged.commit()?;
-    let udfs = info.manifest.functions().len();
-    say(&format!("{udfs} UDFs → {}", target.display()));
+    let udfs = match info.manifest.functions().len() {
+        1 => "1 UDF".to_owned(),
+        n => format!("{n} UDFs"),
+    };
+    say(&format!("{udfs} → {}", target.display()));
     Ok(())
+}
+
+/// The records one a line, as the ABI has them; they may be given so, or spread over lines, or in an
+/// array.
+fn records(json: &[u8]) -> Result<String, serde_json::Error> {
+    let mut lines = String::new();
+    for value in serde_json::Deserializer::from_slice(json).into_iter::<serde_json::Value>() {
+        let records = match value? {
+            serde_json::Value::Array(records) => records,
+            record => vec![record],
+        };
+        for record in records {
+            lines.push_str(&format!("{record}\n"));
+        }
+    }
+    Ok(lines)
 }
 
 /// The module without its manifest sections.
@@ -128,6 +147,19 @@ fn leb(mut number: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_may_stand_in_any_form_of_json() {
+        let expected = "{\"a\":1}\n{\"b\":2}\n";
+        for json in [
+            "{\"a\":1}\n{\"b\":2}\n",
+            "[{\"a\":1},\n {\"b\":2}]",
+            "{\n \"a\": 1\n}\n[{\"b\":2}]",
+        ] {
+            assert_eq!(records(json.as_bytes()).unwrap(), expected, "{json}");
+        }
+        assert!(records(b"{").is_err());
+    }
 
     #[test]
     fn a_manifest_can_be_replaced() {

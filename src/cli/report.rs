@@ -59,7 +59,8 @@ pub(crate) fn report(
         let size = done
             .bytes
             .map_or_else(String::new, |bytes| format!(" ({})", HumanBytes(bytes)));
-        say(&format!("{rows} rows → {output}{size} in {seconds:.1} s"));
+        let noun = if done.rows == 1 { "row" } else { "rows" };
+        say(&format!("{rows} {noun} → {output}{size} in {seconds:.1} s"));
     }
     match form {
         None => Ok(()),
@@ -78,7 +79,14 @@ pub(crate) fn report(
             };
             let text =
                 serde_json::to_string_pretty(&metrics).map_err(|e| Failure::io(e.to_string()))?;
-            print(&format!("{text}\n"))
+            match done.bytes {
+                Some(_) => print(&format!("{text}\n")),
+                // The standard output has the rows.
+                None => {
+                    say(&text);
+                    Ok(())
+                }
+            }
         }
     }
 }

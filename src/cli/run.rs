@@ -87,7 +87,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     null: Vec<String>,
 
-    /// What separates the fields of CSV input: one character, or \\t [default: a comma; a tab in .tsv files]
+    /// What separates the fields of CSV input: one character, or \t [default: a comma; a tab in .tsv files]
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
     delimiter: Option<u8>,
 
@@ -190,7 +190,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
 
-    /// Report what the run did: text to stderr, json to stdout
+    /// Report what the run did: text to stderr, json to stdout (stderr where the rows go to stdout)
     #[arg(long, value_enum, value_name = "FORM")]
     metrics: Option<MetricsForm>,
 
@@ -324,7 +324,13 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
         session.config_mut().set_extension(Arc::new(Patience(time)));
     }
     let plan = logical_plan(rows, call, batch_size, &columns)?;
-    let plan = session.create_physical_plan(&plan).await?;
+    let planned = session.create_physical_plan(&plan).await;
+    let plan = match (planned, &args.condition) {
+        (Ok(plan), _) => plan,
+        // The rest of the plan is of our own making.
+        (Err(error), Some(text)) => return Err(wrong_condition(text, &error)),
+        (Err(error), None) => return Err(error.into()),
+    };
     let stage = Arc::clone(&plan);
     let plan = io::sink(plan, &place, encoding);
 
@@ -468,6 +474,15 @@ fn log_to_stderr(bar: ProgressBar) -> LogSink {
         );
         bar.suspend(|| say(&text));
     })
+}
+
+/// What is wrong with a condition that was read and cannot be planned.
+fn wrong_condition(text: &str, error: &DataFusionError) -> Failure {
+    let reason = error.find_root().strip_backtrace();
+    let reason = reason.lines().next().unwrap_or_default();
+    let reason: String = reason.chars().take(200).collect();
+    Failure::usage(format!("the condition --where {text:?} cannot be used: {reason}"))
+        .hint("compare columns with values of their types; a CSV column with a placeholder is text unless --null names it")
 }
 
 /// The rows of the input that are asked for.
