@@ -63,7 +63,8 @@ pub(crate) struct RowErrors {
 }
 
 impl RowErrors {
-    /// Settles the policy. `keep` names input columns that dead letters have beside the arguments.
+    /// Settles the policy. Dead letters must not go to one of `others`. `keep` names input columns that dead letters have beside the arguments.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one policy")]
     pub(crate) fn new(
         on_error: &OnError,
         limit: Option<ErrorLimit>,
@@ -71,6 +72,7 @@ impl RowErrors {
         call: &Call,
         input: &Schema,
         qualifier: &str,
+        others: &[&Path],
     ) -> Result<Self, Failure> {
         let path = match on_error {
             OnError::DeadLetter(path) => path,
@@ -87,6 +89,12 @@ impl RowErrors {
             OnError::Fail => return Ok(Self::plain(RowErrorAction::Fail, limit)),
             OnError::Null => return Ok(Self::plain(RowErrorAction::Null, limit)),
         };
+        if others.iter().any(|other| same_file(other, path)) {
+            return Err(Failure::usage(format!(
+                "the dead letters would take the place of {}, which is an input or the output",
+                path.display()
+            )));
+        }
         let fields = kept_fields(keep, call, input)?;
         let schema = dead_letter_schema(call, &fields);
         let keep = fields
@@ -108,6 +116,18 @@ impl RowErrors {
             letters: None,
         }
     }
+}
+
+/// Whether both names stand for one file, which need not exist.
+fn same_file(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| {
+        std::fs::canonicalize(path).ok().or_else(|| {
+            let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+            let parent = std::fs::canonicalize(parent.unwrap_or(Path::new("."))).ok()?;
+            Some(parent.join(path.file_name()?))
+        })
+    };
+    a == b || place(a).is_some_and(|a| Some(a) == place(b))
 }
 
 /// The fields of columns that are kept. A column named like a parameter would stand there twice.

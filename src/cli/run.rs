@@ -225,9 +225,20 @@ pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
     })?;
     let pool = PoolKeeper::default();
     let result = runtime.block_on(async {
+        // A task of its own: it may wait for the standard input, and signals must be heard meanwhile.
+        let mut running = tokio::spawn(run(Arc::new(args), pool.clone()));
         tokio::select! {
-            result = run(Arc::new(args), pool.clone()) => result,
-            exit = signalled() => Err(Failure::stopped(exit)),
+            result = &mut running => result.unwrap_or_else(|e| Err(Failure {
+                exit: Exit::Failed,
+                message: format!("internal error: {e}"),
+                hint: None,
+            })),
+            exit = signalled() => {
+                running.abort();
+                // What it had begun to write goes away with it.
+                let _ = tokio::time::timeout(Duration::from_millis(500), running).await;
+                Err(Failure::stopped(exit))
+            }
         }
     });
     let stopped = result
@@ -277,6 +288,11 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     let name = args.name.clone().unwrap_or_else(|| args.udf.clone());
     let columns = choose(&args.select, &name, &schema)?;
     let output = Arc::new(bound.call.result().as_ref().clone().with_name(&name));
+    let others: Vec<&Path> = inputs
+        .iter()
+        .chain(&args.output)
+        .map(PathBuf::as_path)
+        .collect();
     let row_errors = RowErrors::new(
         &args.on_error,
         args.max_errors,
@@ -284,6 +300,7 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
         &bound.call,
         &schema,
         INPUT,
+        &others,
     )?;
     let rows = scan(&input, &args, &planning)?;
     let place = Output::create(args.output.as_deref(), encoding.format)?;

@@ -68,7 +68,11 @@ impl Format {
             _ => None,
         };
         // What comes through a pipe has no name. Text that is nothing else is most likely CSV.
-        let text = std::str::from_utf8(&start).is_ok_and(|text| !text.trim().is_empty());
+        let text = match std::str::from_utf8(&start) {
+            Ok(text) => !text.trim().is_empty(),
+            // The last character may go on.
+            Err(e) => e.error_len().is_none() && e.valid_up_to() > 0,
+        };
         let by_look = (source.path().is_none() && text).then_some(Format::Csv);
         by_bytes.or(by_name).or(by_look).ok_or_else(|| {
             InputError::unsupported(

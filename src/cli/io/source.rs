@@ -108,8 +108,8 @@ impl Source {
         let path = self
             .path()
             .ok_or_else(|| InputError::unsupported(name, "it cannot be read out of order"))?;
-        let file = File::open(path).map_err(InputError::read(name))?;
-        let about = file.metadata().map_err(InputError::read(name))?;
+        // Looked at before it is opened: opening a FIFO would wait for a writer.
+        let about = std::fs::metadata(path).map_err(InputError::read(name))?;
         if about.is_dir() {
             return Err(InputError::unsupported(
                 name,
@@ -119,7 +119,7 @@ impl Source {
         if !about.is_file() {
             return Err(InputError::unsupported(name, "it is not a regular file"));
         }
-        Ok(file)
+        File::open(path).map_err(InputError::read(name))
     }
 
     /// For formats that are not read from front to back: the standard input becomes a file that goes
