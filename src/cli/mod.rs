@@ -189,11 +189,27 @@ fn report(failure: &Failure, json: bool) {
     let _ = writeln!(
         stderr,
         "{error}error:{error:#} {}",
-        printable(&failure.message)
+        one_message(&failure.message)
     );
     if let Some(text) = &failure.hint {
-        let _ = writeln!(stderr, "{hint}hint:{hint:#} {}", printable(text));
+        let _ = writeln!(stderr, "{hint}hint:{hint:#} {}", one_message(text));
     }
+}
+
+/// A message of which only the first line begins at the margin: what comes from guests and files may hold
+/// line ends, and must not look like a message of its own.
+fn one_message(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for (i, line) in printable(text).split('\n').enumerate() {
+        if i > 0 {
+            shown.push('\n');
+            if !line.is_empty() && !line.starts_with(' ') {
+                shown.push_str("  ");
+            }
+        }
+        shown.push_str(line);
+    }
+    shown
 }
 
 /// Writes to stdout; a closed pipe ends the command without complaint.

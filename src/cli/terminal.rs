@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Poll;
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -81,6 +82,18 @@ pub(crate) fn without_panic_output<T>(run: impl FnOnce() -> T) -> Result<T, Stri
             .or_else(|| panic.downcast_ref::<&str>().copied());
         text.unwrap_or("it cannot be decoded").to_owned()
     })
+}
+
+/// [`without_panic_output`] for what is done in steps.
+pub(crate) async fn guarded<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(
+        |context| match without_panic_output(|| work.as_mut().poll(context)) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        },
+    )
+    .await
 }
 
 /// Text of files and modules without the characters that steer a terminal.

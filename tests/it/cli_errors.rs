@@ -299,3 +299,28 @@ fn a_value_beyond_the_sample_that_does_not_fit_its_column_is_an_input_error() {
     said(&workplace, "run $math gcd -i in.csv -o out.csv", 3);
     assert_eq!(workplace.files(), ["in.csv"]);
 }
+
+#[test]
+fn a_parquet_file_that_contradicts_itself_is_named() {
+    let workplace = Workplace::new();
+    // Its footer claims to be longer than the file.
+    let mut bytes = b"PAR1".to_vec();
+    bytes.extend([0; 60]);
+    bytes.extend(65_u32.to_le_bytes());
+    bytes.extend(b"PAR1");
+    workplace.file("p.parquet", bytes);
+    let text = said(&workplace, "run $math gcd -i p.parquet -o out.csv", 3);
+    assert!(text.contains("p.parquet cannot be decoded"), "{text}");
+}
+
+#[test]
+fn names_with_line_ends_cannot_forge_messages() {
+    let workplace = Workplace::new();
+    workplace.file("in.csv", "\"x\nerror: forged\",b\n1,2\n");
+    let text = said(&workplace, "run $math gcd -i in.csv -o out.csv", 2);
+    assert_eq!(
+        text.lines().filter(|l| l.starts_with("error:")).count(),
+        1,
+        "{text}"
+    );
+}

@@ -52,6 +52,11 @@ impl InputError {
         }
     }
 
+    /// A file on which its reader panicked. What the panic says is about the reader's code.
+    pub(crate) fn contradictory(path: &Path) -> Self {
+        Self::corrupt(path, "its contents contradict themselves")
+    }
+
     /// A file that is not supported.
     pub(crate) fn unsupported(path: &Path, reason: impl Into<String>) -> Self {
         InputError::Unsupported {

@@ -3,15 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use futures::stream::{self, StreamExt, TryStreamExt};
+use futures::stream::{self, Stream, StreamExt, TryStreamExt};
 
 use super::{InputError, Source};
+use crate::cli::terminal::guarded;
 
 /// Physical node: gives the partitions of its input, one per file, in their order.
 #[derive(Debug)]
@@ -81,7 +83,7 @@ impl ExecutionPlan for InOrderExec {
         let batches = stream::iter(sources.into_iter().enumerate())
             .map(move |(partition, source)| {
                 let batches = files.execute(partition, Arc::clone(&context))?;
-                Ok::<_, DataFusionError>(batches.map_err(move |e| naming(&source, e)))
+                Ok::<_, DataFusionError>(named(source, batches))
             })
             .try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(
@@ -89,6 +91,23 @@ impl ExecutionPlan for InOrderExec {
             batches,
         )))
     }
+}
+
+/// The batches of a file, with errors and panics of its reader under its name.
+fn named(
+    source: Source,
+    batches: SendableRecordBatchStream,
+) -> impl Stream<Item = Result<RecordBatch>> + Send {
+    stream::try_unfold((source, batches), |(source, mut batches)| async move {
+        let next = match guarded(batches.try_next()).await {
+            Ok(next) => next.map_err(|e| naming(&source, e))?,
+            Err(_) => {
+                let error = InputError::contradictory(source.name());
+                return Err(DataFusionError::External(Box::new(error)));
+            }
+        };
+        Ok(next.map(|batch| (batch, (source, batches))))
+    })
 }
 
 /// What DataFusion's reader says, under the name of the file.

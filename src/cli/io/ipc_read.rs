@@ -195,8 +195,7 @@ impl IpcReader {
         match without_panic_output(decode) {
             Ok(Ok(decoded)) => Ok(decoded),
             Ok(Err(error)) => Err(self.corrupt(error.to_string())),
-            // What it says is about the reader's code, not about the file.
-            Err(_) => Err(self.corrupt("its contents contradict themselves")),
+            Err(_) => Err(InputError::contradictory(&self.path)),
         }
     }
 

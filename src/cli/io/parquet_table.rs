@@ -25,6 +25,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::in_order::InOrderExec;
 use super::schema::{check_names, merge_schemas};
 use super::{InputError, Source};
+use crate::cli::terminal::guarded;
 
 /// The files and their common schema.
 #[derive(Debug)]
@@ -61,9 +62,9 @@ impl ParquetTable {
         for source in sources.iter() {
             let name = source.name();
             let meta = locate(store.as_ref(), source).await?;
-            let schema = format
-                .infer_schema(session, &store, std::slice::from_ref(&meta))
+            let schema = guarded(format.infer_schema(session, &store, std::slice::from_ref(&meta)))
                 .await
+                .map_err(|_| InputError::contradictory(name))?
                 .map_err(|e| InputError::corrupt(name, e.strip_backtrace()))?;
             check_names(name, &schema)?;
             common = Some(match common {
@@ -73,7 +74,8 @@ impl ParquetTable {
             metas.push(meta);
         }
         let schema = Arc::new(common.unwrap_or_else(Schema::empty));
-        let rows = count_rows(session, format.as_ref(), &store, &schema, &metas).await;
+        let counting = count_rows(session, format.as_ref(), &store, &schema, &metas);
+        let rows = guarded(counting).await.ok().flatten();
         Ok(ParquetTable {
             format,
             sources,
