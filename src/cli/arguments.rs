@@ -11,12 +11,15 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, cast};
 use datafusion::prelude::SessionContext;
 
+use super::conversion;
 use super::failure::{Failure, first_paragraph};
 use super::suggest::existing;
 use crate::plan::PoolArgument;
-use crate::{Argument, ArgumentType, Call, Function, Module};
+use crate::{
+    Argument, ArgumentType, BindError, Call, Function, Module, ParameterType, is_lossless,
+};
 
-/// `NAME=COLUMN` or `NAME=lit:VALUE`.
+/// `NAME=COLUMN`, `NAME=COLUMN::TYPE` or `NAME=lit:VALUE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArgOption {
     parameter: String,
@@ -25,6 +28,7 @@ pub(crate) struct ArgOption {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
+    /// A column's name, perhaps with `::` and the type that its values are converted to.
     Column(String),
     Literal(String),
 }
@@ -36,7 +40,7 @@ impl FromStr for ArgOption {
         // Column names may hold anything, `=` too: the first one separates.
         let (parameter, source) = text
             .split_once('=')
-            .ok_or("write NAME=COLUMN or NAME=lit:VALUE")?;
+            .ok_or("write NAME=COLUMN, NAME=COLUMN::TYPE or NAME=lit:VALUE")?;
         if parameter.is_empty() {
             return Err("the parameter's name is missing before `=`".to_owned());
         }
@@ -67,22 +71,25 @@ pub(crate) fn bind(
     qualifier: &str,
     state: &SessionState,
 ) -> Result<BoundCall, Failure> {
-    let sources = sources(module, udf, options, schema)?;
-    let offered: Vec<ArgumentType> = sources
-        .iter()
-        .map(|(_, source)| offer(source, schema))
-        .collect::<Result<_, _>>()?;
-    let resolved = module.resolve(udf, &offered)?;
+    let sources: Vec<(String, Given)> = sources(module, udf, options, schema)?
+        .into_iter()
+        .map(|(parameter, source)| Ok((parameter, Given::find(&source, schema)?)))
+        .collect::<Result<_, Failure>>()?;
+    let offered: Vec<ArgumentType> = sources.iter().map(|(_, given)| given.offer()).collect();
+    let resolved = module
+        .resolve(udf, &offered)
+        .map_err(|error| explain(error, module, udf, &sources))?;
     let mut bound = Vec::with_capacity(sources.len());
     let mut arguments = Vec::with_capacity(sources.len());
-    for ((parameter, source), to) in sources.iter().zip(&resolved.types) {
-        match source {
-            Source::Column(name) => {
-                let (argument, expression) = column(schema, name, to.as_ref(), qualifier)?;
+    for ((parameter, given), to) in sources.iter().zip(&resolved.types) {
+        match given {
+            Given::Column { field, convert } => {
+                let (argument, expression) =
+                    column(field, convert.as_ref(), to.as_ref(), qualifier);
                 bound.push(argument);
                 arguments.push(PoolArgument::Each(expression));
             }
-            Source::Literal(text) => {
+            Given::Literal(text) => {
                 let value = constant(parameter, text, to.as_ref(), state)?;
                 let shown = ScalarValue::try_from_array(&value, 0).map_err(Failure::from)?;
                 // An array of the type Null has no validity of its own, and nothing but nulls.
@@ -193,28 +200,134 @@ pub(crate) fn find_column<'s>(schema: &'s Schema, name: &str) -> Result<&'s Arc<
         })
 }
 
-fn offer(source: &Source, schema: &Schema) -> Result<ArgumentType, Failure> {
-    Ok(match source {
-        Source::Column(name) => ArgumentType::Typed(find_column(schema, name)?.data_type().clone()),
-        Source::Literal(text) => ArgumentType::Literal(text.clone()),
-    })
+/// What a parameter takes, looked up in the input.
+enum Given {
+    Column {
+        field: Arc<Field>,
+        convert: Option<DataType>,
+    },
+    Literal(String),
+}
+
+impl Given {
+    /// `::` separates a type only where the input has no column of the whole name.
+    fn find(source: &Source, schema: &Schema) -> Result<Self, Failure> {
+        let text = match source {
+            Source::Literal(text) => return Ok(Given::Literal(text.clone())),
+            Source::Column(text) => text,
+        };
+        let (field, convert) = match (find_column(schema, text), text.rsplit_once("::")) {
+            (Ok(field), _) => (field, None),
+            (Err(_), Some((name, wanted))) => {
+                let field = find_column(schema, name)?;
+                (field, Some(conversion(field, wanted)?))
+            }
+            (Err(failure), None) => return Err(failure),
+        };
+        Ok(Given::Column {
+            field: Arc::clone(field),
+            convert,
+        })
+    }
+
+    fn offer(&self) -> ArgumentType {
+        match self {
+            Given::Column { field, convert } => {
+                ArgumentType::Typed(convert.as_ref().unwrap_or(field.data_type()).clone())
+            }
+            Given::Literal(text) => ArgumentType::Literal(text.clone()),
+        }
+    }
+}
+
+/// The type that a column's values are to be converted to.
+fn conversion(field: &Field, wanted: &str) -> Result<DataType, Failure> {
+    // The parser calls itself for nested types.
+    const LONGEST: usize = 1_000;
+    let to = Some(wanted)
+        .filter(|text| text.len() <= LONGEST)
+        .and_then(|text| text.parse::<DataType>().ok())
+        .ok_or_else(|| {
+            Failure::usage(format!("{wanted:?} is not an Arrow type")).hint(
+                "write it as messages do: Int64, Float64, Utf8, Boolean, Date32, Timestamp(ms), Decimal128(10, 2)",
+            )
+        })?;
+    match conversion::is_possible(field.data_type(), &to) {
+        true => Ok(to),
+        false => Err(Failure::usage(format!(
+            "the column `{}` is {}, which cannot be converted to {to}",
+            field.name(),
+            field.data_type()
+        ))),
+    }
+}
+
+/// Says how a column is converted, where that is what is missing.
+fn explain(error: BindError, module: &Module, udf: &str, sources: &[(String, Given)]) -> Failure {
+    // Of several overloads the widest takes most of what a column may hold.
+    let widest = module
+        .manifest()
+        .overloads(udf)
+        .filter(|function| function.parameters.len() == sources.len())
+        .max_by_key(|function| width(function));
+    let unfit = widest.and_then(|function| {
+        let pairs = function.parameters.iter().zip(sources);
+        pairs
+            .filter_map(
+                |(parameter, (_, given))| match (&parameter.accepts, given) {
+                    (ParameterType::Exact(to), Given::Column { field, convert }) => {
+                        Some((&parameter.name, to.data_type(), field, convert))
+                    }
+                    _ => None,
+                },
+            )
+            .find(|(_, to, field, convert)| {
+                let found = convert.as_ref().unwrap_or(field.data_type());
+                !is_lossless(found, to) && conversion::is_possible(field.data_type(), to)
+            })
+            .map(|(parameter, to, field, _)| {
+                format!(
+                    "--arg {parameter}={}::{to} converts the column `{}`",
+                    field.name(),
+                    field.name()
+                )
+            })
+    });
+    let failure = Failure::from(error);
+    match unfit {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Bytes that the values of all parameters take, as far as their types say.
+fn width(function: &Function) -> usize {
+    let widths = function.parameters.iter().map(|p| match &p.accepts {
+        ParameterType::Exact(field) => field.data_type().primitive_width().unwrap_or(0),
+        ParameterType::Any => 0,
+    });
+    widths.fold(0, usize::saturating_add)
 }
 
 fn column(
-    schema: &Schema,
-    name: &str,
+    field: &Arc<Field>,
+    convert: Option<&DataType>,
     to: Option<&DataType>,
     qualifier: &str,
-) -> Result<(Argument, Expr), Failure> {
-    let field = find_column(schema, name)?;
-    let expression = Expr::Column(Column::new(Some(qualifier), name));
-    match to {
-        Some(to) if to != field.data_type() => {
-            let field = Field::new(name, to.clone(), field.is_nullable());
-            Ok((Argument::column(field), cast(expression, to.clone())))
-        }
-        _ => Ok((Argument::column(Arc::clone(field)), expression)),
+) -> (Argument, Expr) {
+    let mut field = Arc::clone(field);
+    let mut expression = Expr::Column(Column::new(Some(qualifier), field.name()));
+    let retyped =
+        |field: &Field, to: &DataType| Field::new(field.name(), to.clone(), field.is_nullable());
+    if let Some(to) = convert.filter(|to| *to != field.data_type()) {
+        expression = conversion::converted(expression, field.name(), to);
+        field = Arc::new(retyped(&field, to));
     }
+    if let Some(to) = to.filter(|to| *to != field.data_type()) {
+        expression = cast(expression, to.clone());
+        field = Arc::new(retyped(&field, to));
+    }
+    (Argument::column(field), expression)
 }
 
 /// A constant as an array of one row: read as the parameter's type, or as SQL where it has none.

@@ -67,6 +67,9 @@ pub(crate) struct BenchArgs {
     input_format: Option<Format>,
 
     /// Argument of a parameter: a column, or lit:VALUE for a constant [default: the column named like the parameter]
+    ///
+    /// COLUMN::TYPE converts the column's values to an Arrow type, as in a=alt::Int64. A value that
+    /// cannot be converted ends the run with its row. Constants are read as the parameter's type.
     #[arg(long, value_name = "NAME=COLUMN")]
     arg: Vec<ArgOption>,
 

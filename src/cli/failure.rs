@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 
 use datafusion::error::DataFusionError;
 
+use super::conversion::ConversionError;
 use super::io::{InputError, OutputError};
 use crate::plan::find_error;
 use crate::{Error, ErrorClass, Fault};
@@ -147,6 +148,13 @@ impl From<DataFusionError> for Failure {
         }
         if let Some(output) = find_error::<OutputError>(&error) {
             return Failure::io(output.to_string());
+        }
+        if let Some(conversion) = find_error::<ConversionError>(&error) {
+            return Failure {
+                exit: Exit::Failed,
+                message: conversion.to_string(),
+                hint: Some(conversion.hint()),
+            };
         }
         // Whatever is about files has been found above.
         let exit = match error.find_root() {

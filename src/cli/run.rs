@@ -6,23 +6,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::datatypes::{DataType, Schema};
+use arrow::datatypes::Schema;
 use clap::Args;
-use datafusion::common::{
-    Column, DataFusionError, Result as PlanResult, SchemaError, TableReference,
-};
+use datafusion::common::{Column, Result as PlanResult, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionConfig;
-use datafusion::sql::sqlparser::parser::ParserError;
 use indicatif::ProgressBar;
 
-use super::arguments::{ArgOption, BoundCall, bind, find_column};
+use super::arguments::{ArgOption, BoundCall, bind};
 use super::columns::{OutputColumn, choose};
+use super::condition;
 use super::ending::{PoolKeeper, blocking, signalled};
-use super::failure::{Exit, Failure, first_paragraph, is_broken_pipe};
+use super::failure::{Exit, Failure, is_broken_pipe};
 use super::io::{self, CsvDialect, Encoding, Format, Input, Output, ReadOptions};
 use super::loading::load;
 use super::options::{
@@ -104,6 +102,9 @@ pub(crate) struct RunArgs {
     compression: Compression,
 
     /// Argument of a parameter: a column, or lit:VALUE for a constant [default: the column named like the parameter]
+    ///
+    /// COLUMN::TYPE converts the column's values to an Arrow type, as in a=alt::Int64. A value that
+    /// cannot be converted ends the run with its row. Constants are read as the parameter's type.
     #[arg(long, value_name = "NAME=COLUMN")]
     arg: Vec<ArgOption>,
 
@@ -345,7 +346,7 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     let plan = match (planned, &args.condition) {
         (Ok(plan), _) => plan,
         // The rest of the plan is of our own making.
-        (Err(error), Some(text)) => return Err(wrong_condition(text, &error)),
+        (Err(error), Some(text)) => return Err(condition::unplannable(text, &error)),
         (Err(error), None) => return Err(error.into()),
     };
     let stage = Arc::clone(&plan);
@@ -359,7 +360,7 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
         Ok(batches) => rows_written(&batches),
         // Whoever reads the output has seen enough.
         Err(error) if is_broken_pipe(&error) => return Ok(()),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(condition::explain(args.condition.as_deref(), error)),
     };
     let name = place.name().to_owned();
     if let Some(letters) = row_errors.letters {
@@ -392,12 +393,15 @@ fn inputs(args: &RunArgs) -> Result<Vec<PathBuf>, Failure> {
 /// A number with a placeholder among its values looks like text.
 fn explain_text(failure: Failure, format: Format) -> Failure {
     let about_text = failure.exit == Exit::Usage && failure.message.contains(": Utf8");
-    match format {
-        Format::Csv if about_text && failure.hint.is_none() => failure.hint(
-            "a column of a CSV file is text when one of its values is not a number; name what stands for nothing with --null, as in --null NA",
-        ),
-        _ => failure,
+    if format != Format::Csv || !about_text {
+        return failure;
     }
+    let text = "a column of a CSV file is text when one of its values is not a number; name what stands for nothing with --null, as in --null NA";
+    let hint = match &failure.hint {
+        Some(conversion) => format!("{text}; or {conversion}"),
+        None => text.to_owned(),
+    };
+    failure.hint(hint)
 }
 
 fn output_format(args: &RunArgs) -> Result<Format, Failure> {
@@ -493,50 +497,12 @@ fn log_to_stderr(bar: ProgressBar) -> LogSink {
     })
 }
 
-/// What is wrong with a condition that was read and cannot be planned.
-fn wrong_condition(text: &str, error: &DataFusionError) -> Failure {
-    let reason = error.find_root().strip_backtrace();
-    let reason = reason.lines().next().unwrap_or_default();
-    let reason: String = reason.chars().take(200).collect();
-    Failure::usage(format!("the condition --where {text:?} cannot be used: {reason}"))
-        .hint("compare columns with values of their types; a CSV column with a placeholder is text unless --null names it")
-}
-
 /// The rows of the input that are asked for.
 fn scan(input: &Input, args: &RunArgs, state: &SessionState) -> Result<LogicalPlan, Failure> {
     let table = provider_as_source(Arc::clone(&input.table));
     let mut rows = LogicalPlanBuilder::scan(INPUT, table, None)?;
     if let Some(text) = &args.condition {
-        let wrong = |reason: String| {
-            Failure::usage(format!("the condition --where {text:?} cannot be used: {reason}"))
-                .hint("write it as in SQL, over the columns of the input: \"delay > 0 AND origin = 'JFK'\"; names with capital letters stand in double quotes")
-        };
-        let refused = |error: DataFusionError| match error.find_root() {
-            DataFusionError::SchemaError(e, _) => match e.as_ref() {
-                SchemaError::FieldNotFound { field, .. } => {
-                    match find_column(&input.table.schema(), field.name()) {
-                        Err(failure) => failure,
-                        Ok(_) => wrong(e.to_string()),
-                    }
-                }
-                other => wrong(other.to_string()),
-            },
-            DataFusionError::SQL(e, _) => match e.as_ref() {
-                ParserError::ParserError(reason) | ParserError::TokenizerError(reason) => {
-                    wrong(reason.clone())
-                }
-                ParserError::RecursionLimitExceeded => wrong("it nests too deep".to_owned()),
-            },
-            other => wrong(first_paragraph(&other.strip_backtrace())),
-        };
-        let condition = state
-            .create_logical_expr(text, rows.schema())
-            .map_err(refused)?;
-        let data_type = condition.get_type(rows.schema()).map_err(refused)?;
-        if data_type != DataType::Boolean {
-            return Err(wrong(format!("it is {data_type}, and Boolean is expected")));
-        }
-        rows = rows.filter(condition)?;
+        rows = condition::filter(rows, text, &input.table.schema(), state)?;
     }
     if let Some(limit) = args.limit {
         rows = rows.limit(0, Some(limit))?;

@@ -1,5 +1,7 @@
 //! Which overload a call means, and which casts its arguments need.
 
+mod literals;
+
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
@@ -68,8 +70,10 @@ impl Module {
                     .iter()
                     .map(|f| format!("{udf}({})", f.signature()))
                     .collect();
+                let advice = literals::unreadable(arguments, &overloads)
+                    .unwrap_or_else(|| "cast the arguments to one of these".to_owned());
                 Err(refused(format!(
-                    "it takes {}; cast the arguments to one of these",
+                    "it takes {}; {advice}",
                     takes.join(" or ")
                 )))
             }
@@ -139,7 +143,7 @@ fn fit(function: &Function, arguments: &[ArgumentType]) -> Option<(Cost, Vec<Opt
             ),
             // Among the types that a literal can be read as, the one that says most is meant.
             (ParameterType::Exact(field), ArgumentType::Literal(text)) => (
-                (0, literal_cost(text, field.data_type())?),
+                (0, literals::cost(text, field.data_type())?),
                 Some(field.data_type().clone()),
             ),
         };
@@ -227,31 +231,6 @@ fn same_layout(from: &DataType, to: &DataType) -> bool {
         }
         _ => false,
     }
-}
-
-/// Reads a literal as a type would; `None` when it cannot be. The cost prefers the type that is most
-/// like the literal: integers for digits, text last.
-fn literal_cost(text: &str, to: &DataType) -> Option<u32> {
-    use arrow::compute::{CastOptions, cast_with_options};
-    let array = arrow::array::StringArray::from(vec![text]);
-    let options = CastOptions {
-        safe: false,
-        ..CastOptions::default()
-    };
-    let null = text.trim().eq_ignore_ascii_case("null");
-    if !null && cast_with_options(&array, to, &options).is_err() {
-        return None;
-    }
-    Some(match to {
-        DataType::Boolean => 10,
-        DataType::Int64 => 11,
-        t if t.is_integer() => 12,
-        DataType::Float64 => 13,
-        t if t.is_floating() => 14,
-        t if t.is_numeric() || t.is_temporal() => 15,
-        DataType::Utf8 => 20,
-        _ => 21,
-    })
 }
 
 /// The name that was probably meant, if one is near.

@@ -88,19 +88,103 @@ fn types_that_do_not_fit_are_named() {
         ),
         said(
             &workplace,
+            "run $math gcd -i in.csv -o out.csv --arg a=a::Float64",
+            2,
+        ),
+        said(
+            &workplace,
+            "run $math gcd -i in.csv -o out.csv --arg a=a::Number",
+            2,
+        ),
+        said(
+            &workplace,
             "run $identity identity -i in.csv -o out.csv --arg x=lit:name",
             2,
         ),
     ];
     insta::assert_snapshot!(all.join("\n"), @r#"
     error: `gcd` of math cannot take (a: Utf8, b: Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
-    hint: a column of a CSV file is text when one of its values is not a number; name what stands for nothing with --null, as in --null NA
+    hint: a column of a CSV file is text when one of its values is not a number; name what stands for nothing with --null, as in --null NA; or --arg a=name::Int64 converts the column `name`
 
-    error: `gcd` of math cannot take (a: literal "1.5", b: Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
+    error: `gcd` of math cannot take (a: literal "1.5", b: Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); 1.5 is not a whole number, as Int32 or Int64 is
+
+    error: `gcd` of math cannot take (a: Float64, b: Int64): it takes gcd(Int32, Int32) or gcd(Int64, Int64); cast the arguments to one of these
+    hint: --arg a=a::Int64 converts the column `a`
+
+    error: "Number" is not an Arrow type
+    hint: write it as messages do: Int64, Float64, Utf8, Boolean, Date32, Timestamp(ms), Decimal128(10, 2)
 
     error: the constant "name" for `x` is not an SQL literal: it cannot be read as one
     hint: the parameter takes any type, so write the literal as in SQL: 3, 1.5, true, 'text', null, DATE '2020-01-01'
     "#);
+}
+
+#[test]
+fn rows_that_cannot_be_converted_or_compared_are_told() {
+    let workplace = Workplace::new();
+    workplace.file("in.csv", "a,b,name\n12,8,4\n18,0,y\n7,0,9\n");
+    let run = |rest: &[&str]| {
+        let mut arguments = vec!["run".into(), module("math").into_os_string(), "gcd".into()];
+        arguments.extend(["-i", "in.csv", "-q"].iter().chain(rest).map(Into::into));
+        workplace.wasmill(arguments)
+    };
+    let mut all = Vec::new();
+    for rest in [
+        [
+            "--batch-size",
+            "1",
+            "-o",
+            "out.csv",
+            "--arg",
+            "a=name::Int64",
+        ]
+        .as_slice(),
+        &["-o", "out.csv", "--where", "CAST(name AS INT) > 1"],
+        &["-o", "out.csv", "--where", "a / b > 1"],
+    ] {
+        all.push(run(rest).failure(1));
+    }
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    error: row 1: "y" of the column `name` cannot be converted to Int64
+    hint: leave such rows out with --where "arrow_try_cast(name, 'Int64') IS NOT NULL"
+
+    error: the condition --where "CAST(name AS INT) > 1" cannot be computed for a row: Cannot cast string 'y' to value of Int32 type
+    hint: TRY_CAST instead of CAST gives a null where a value cannot be converted
+
+    error: the condition --where "a / b > 1" cannot be computed for a row: division by zero
+    hint: divide by NULLIF(x, 0), which gives a null there
+    "#);
+    assert_eq!(workplace.files(), ["in.csv"]);
+    // The hint, taken at its word.
+    let ended = run(&[
+        "--arg",
+        "a=name::Int64",
+        "--where",
+        "arrow_try_cast(name, 'Int64') IS NOT NULL",
+        "--select",
+        "name,gcd",
+    ])
+    .success();
+    assert_eq!(ended.stdout(), "name,gcd\n4,4\n9,9\n");
+}
+
+#[test]
+fn a_column_of_the_whole_name_comes_before_a_conversion() {
+    let workplace = Workplace::new();
+    workplace.file("in.csv", "a,a::Int32,b\n12,9,6\n");
+    for (argument, gcd) in [
+        ("a=a::Int32", 3),
+        ("a=a::Int32::Int64", 3),
+        ("a=a::Int64", 6),
+    ] {
+        let line = format!("run $math gcd -i in.csv --select gcd --arg {argument}");
+        let arguments = line.split_whitespace().map(|word| match word {
+            "$math" => module("math").into_os_string(),
+            word => word.into(),
+        });
+        let ended = workplace.wasmill(arguments.collect::<Vec<_>>()).success();
+        assert_eq!(ended.stdout(), format!("gcd\n{gcd}\n"), "{argument}");
+    }
 }
 
 #[test]
