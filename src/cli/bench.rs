@@ -41,9 +41,9 @@ Examples:
     wasmill bench tokenize.wasm encode -i texts.csv --init @vocabulary.json \\
       --batch-size 8192 --json | jq '.results[0].rows_per_second'
 
-The input is read before the clock starts, at most 100 MiB of it. MB/s counts the bytes of the arguments,
-in millions. p50 to p99 are percentiles of the time of one call; the shares say where that time went, and the rest is
-the host's own.";
+The input is read before the clock starts, at most 100 MiB of it. MB/s counts the bytes of the
+arguments, in millions. p50 to p99 are percentiles of the time of one call; the shares say where
+that time went, and the rest is the host's own.";
 
 /// Longest time for one batch size: every call's time is kept.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -63,7 +63,7 @@ pub(crate) struct BenchArgs {
     input: Vec<PathBuf>,
 
     /// Format of the input [default: by content, then extension]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_parser = Format::input_parser(), value_name = "FORMAT")]
     input_format: Option<Format>,
 
     /// Argument of a parameter: a column, or lit:VALUE for a constant [default: the column named like the parameter]

@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::loading::load;
-use super::terminal::progress;
+use super::terminal::{counted, progress};
 use super::{print, say};
 use crate::EngineConfig;
+use crate::module::cached_module;
 
 const COMPILE_EXAMPLES: &str = "\
 Examples:
@@ -74,6 +75,8 @@ enum CacheVerb {
 #[derive(Serialize)]
 struct Entry {
     name: String,
+    /// The name of the module, where it can be read.
+    module: Option<String>,
     bytes: u64,
 }
 
@@ -95,15 +98,19 @@ pub(crate) fn execute(args: &CacheArgs, json: bool) -> Result<(), Failure> {
         }
         CacheVerb::Ls => {
             let mut text = String::new();
+            let module = |entry: &Entry| entry.module.clone().unwrap_or_else(|| "?".to_owned());
+            let width = listing.entries.iter().map(|e| module(e).chars().count());
+            let width = width.max().unwrap_or(0).min(40);
             for entry in &listing.entries {
-                let size = BinaryBytes(entry.bytes).to_string();
-                text.push_str(&format!("{size:>12}  {}\n", entry.name));
+                let (size, name) = (BinaryBytes(entry.bytes).to_string(), module(entry));
+                text.push_str(&format!("{size:>12}  {name:<width$}  {}\n", entry.name));
             }
             let folder = listing
                 .folder
+                .as_ref()
                 .map_or_else(|| "nowhere".to_owned(), |f| f.display().to_string());
-            let (count, bytes) = (listing.entries.len(), BinaryBytes(listing.bytes));
-            text.push_str(&format!("{bytes} in {count} entries, in {folder}\n"));
+            let (count, bytes) = (entries(&listing), BinaryBytes(listing.bytes));
+            text.push_str(&format!("{bytes} in {count}, in {folder}\n"));
             print(&text)
         }
         CacheVerb::Clear => {
@@ -115,11 +122,15 @@ pub(crate) fn execute(args: &CacheArgs, json: bool) -> Result<(), Failure> {
                 fs::remove_file(&path)
                     .map_err(|e| Failure::io(format!("cannot remove {}: {e}", path.display())))?;
             }
-            let (count, bytes) = (listing.entries.len(), BinaryBytes(listing.bytes));
-            say(&format!("removed {count} entries, {bytes}"));
+            let (count, bytes) = (entries(&listing), BinaryBytes(listing.bytes));
+            say(&format!("removed {count}, {bytes}"));
             Ok(())
         }
     }
+}
+
+fn entries(listing: &Listing) -> String {
+    counted(listing.entries.len() as u64, "entry", "entries")
 }
 
 /// The entries; the key beside them stays.
@@ -147,11 +158,13 @@ fn list() -> Result<Listing, Failure> {
         if about.is_file() && name != "key" {
             listing.bytes = listing.bytes.saturating_add(about.len());
             listing.entries.push(Entry {
+                module: cached_module(&entry.path()),
                 name,
                 bytes: about.len(),
             });
         }
     }
-    listing.entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let key = |entry: &Entry| (entry.module.clone(), entry.name.clone());
+    listing.entries.sort_by_key(key);
     Ok(listing)
 }

@@ -23,11 +23,13 @@ mod run;
 mod shell;
 mod suggest;
 mod terminal;
+mod without_effect;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use serde::Serialize;
 
 use config::Settings;
@@ -100,7 +102,7 @@ pub fn main() -> ExitCode {
     let parsed = command
         .clone()
         .try_get_matches()
-        .and_then(|matches| Cli::from_arg_matches(&matches));
+        .and_then(|matches| parsed(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(message) => return refuse(&message, &settings),
@@ -118,6 +120,15 @@ pub fn main() -> ExitCode {
             ExitCode::from(failure.exit as u8)
         }
     }
+}
+
+/// The command line as a value. Of options that are settings too it notes whether they were given.
+fn parsed(matches: &ArgMatches) -> Result<Cli, clap::Error> {
+    let mut cli = Cli::from_arg_matches(matches)?;
+    if let (Verb::Run(args), Some((_, run))) = (&mut cli.verb, matches.subcommand()) {
+        args.compression_asked = run.value_source("compression") == Some(ValueSource::CommandLine);
+    }
+    Ok(cli)
 }
 
 fn execute(

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use clap::{Args, ValueEnum};
 
+use super::check::quoted;
 use super::failure::Failure;
 use super::print;
 
@@ -12,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   wasmill new shout --sdk path/to/wasmill/guest-sdk
   wasmill new replacer --stateful --sdk path/to/wasmill/guest-sdk
-  wasmill new shares --lang c
+  wasmill new udfs/shares --lang c
 
 What is printed at the end are the commands to test, build and run it.";
 
@@ -20,8 +22,9 @@ What is printed at the end are the commands to test, build and run it.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct NewArgs {
-    /// Name of the folder, the crate and the module
-    name: String,
+    /// The folder to make; its name is that of the crate and the module too
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
 
     /// A UDF with a state, which is made once per slot from init arguments
     #[arg(long)]
@@ -54,8 +57,8 @@ enum Language {
 type Made = (&'static str, String);
 
 pub(crate) fn execute(args: &NewArgs) -> Result<(), Failure> {
-    check_name(&args.name)?;
-    let folder = Path::new(&args.name);
+    let folder = args.folder.as_path();
+    let name = name_of(folder)?;
     if folder.exists() {
         return Err(
             Failure::usage(format!("{} exists already", folder.display()))
@@ -67,10 +70,10 @@ pub(crate) fn execute(args: &NewArgs) -> Result<(), Failure> {
             .hint("the other languages have one template each; Zig's has a state"));
     }
     let (files, steps) = match args.lang {
-        Language::Rust => rust(args)?,
-        Language::C => c(&args.name),
-        Language::Zig => zig(&args.name),
-        Language::Assemblyscript => assemblyscript(&args.name),
+        Language::Rust => rust(args, name)?,
+        Language::C => c(name),
+        Language::Zig => zig(name),
+        Language::Assemblyscript => assemblyscript(name),
     };
     for (path, contents) in &files {
         let path = folder.join(path);
@@ -81,16 +84,31 @@ pub(crate) fn execute(args: &NewArgs) -> Result<(), Failure> {
         }
         fs::write(&path, contents).map_err(failed)?;
     }
+    let folder = folder.display().to_string();
     print(&format!(
-        "{} is there. To test, build and run it:\n\n{steps}",
-        args.name
+        "{folder} is there. To test, build and run it:\n\n  cd {}\n{steps}",
+        quoted(&folder)
     ))
+}
+
+/// The name of the crate: that of the folder.
+fn name_of(folder: &Path) -> Result<&str, Failure> {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default();
+    check_name(name)?;
+    Ok(name)
 }
 
 /// What a crate, a module and a folder can be called alike.
 fn check_name(name: &str) -> Result<(), Failure> {
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
     let holds = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+    if !begins || !name.chars().all(holds) || name.len() > 64 {
+        return Err(
+            Failure::usage(format!("{name:?} cannot be the name of a crate"))
+                .hint("use small letters, digits, - and _, and begin with a letter: my-udf"),
+        );
+    }
     // Cargo refuses these too, later and less clearly.
     const TAKEN: [&str; 6] = [
         "test",
@@ -100,22 +118,22 @@ fn check_name(name: &str) -> Result<(), Failure> {
         "proc_macro",
         "wasmill-guest",
     ];
-    if begins && name.chars().all(holds) && name.len() <= 64 && !TAKEN.contains(&name) {
-        return Ok(());
+    match TAKEN.contains(&name) {
+        true => Err(Failure::usage(format!(
+            "the name {name:?} is taken by a crate that UDFs are built with"
+        ))
+        .hint(format!("choose another, as my-{name}"))),
+        false => Ok(()),
     }
-    Err(
-        Failure::usage(format!("{name:?} cannot be the name of a crate"))
-            .hint("use small letters, digits, - and _, and begin with a letter: my-udf"),
-    )
 }
 
-fn rust(args: &NewArgs) -> Result<(Vec<Made>, String), Failure> {
+fn rust(args: &NewArgs, name: &str) -> Result<(Vec<Made>, String), Failure> {
     let sdk = match &args.sdk {
         Some(folder) => format!("{{ path = {:?} }}", sdk_folder(folder)?),
         None => "\"0.1\"".to_owned(),
     };
     let manifest = include_str!("templates/rust.toml")
-        .replace("{name}", &args.name)
+        .replace("{name}", name)
         .replace("{sdk}", &sdk);
     let (code, data, run) = if args.stateful {
         (
@@ -140,12 +158,11 @@ fn rust(args: &NewArgs) -> Result<(Vec<Made>, String), Failure> {
         ("src/lib.rs", code.to_owned()),
         ("example.csv", data.to_owned()),
     ];
-    let module = args.name.replace('-', "_");
+    let module = name.replace('-', "_");
     let mut steps = format!(
-        "  cd {}\n  cargo test\n  rustup target add wasm32-unknown-unknown\n  \
+        "  cargo test\n  rustup target add wasm32-unknown-unknown\n  \
          cargo build --release --target wasm32-unknown-unknown\n  \
-         wasmill run target/wasm32-unknown-unknown/release/{module}.wasm {run}\n",
-        args.name
+         wasmill run target/wasm32-unknown-unknown/release/{module}.wasm {run}\n"
     );
     if args.sdk.is_none() {
         steps.push_str(
@@ -157,18 +174,37 @@ fn rust(args: &NewArgs) -> Result<(Vec<Made>, String), Failure> {
 
 const NUMBERS: &str = "part,whole\n1,4\n2,3\n,5\n";
 
+/// The command that Zig has on this machine, after the steps that install it where it has none.
+fn zig_command() -> (&'static str, &'static str) {
+    let runs = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if runs("zig", &["version"]) {
+        ("", "zig")
+    } else if runs("python3", &["-m", "ziglang", "version"]) {
+        ("", "python3 -m ziglang")
+    } else {
+        (
+            "  python3 -m venv .zig\n  .zig/bin/pip install ziglang==0.17.1\n",
+            ".zig/bin/python -m ziglang",
+        )
+    }
+}
+
 fn c(name: &str) -> (Vec<Made>, String) {
     let files = vec![
         ("wasmill.h", wasmill_guest::C_HEADER.to_owned()),
         ("guest.c", include_str!("templates/guest.c").to_owned()),
         ("example.csv", NUMBERS.to_owned()),
     ];
+    let (install, zig) = zig_command();
     let steps = format!(
-        "  cd {name}\n  zig cc --target=wasm32-freestanding -std=c11 -O2 -g0 -msimd128 -ffreestanding -nostdlib \\\n    \
+        "{install}  {zig} cc --target=wasm32-freestanding -std=c11 -O2 -g0 -msimd128 -ffreestanding -nostdlib \\\n    \
          -Wl,--no-entry -Wl,-z,stack-size=65536 -Wl,--export=wasmill_panic guest.c -o {name}.wasm\n  \
          wasmill check {name}.wasm\n  \
          wasmill run {name}.wasm percent -i example.csv\n\n\
-         Zig comes from ziglang.org, or with `pip install ziglang` as `python3 -m ziglang`; clang does as well.\n"
+         Zig also comes from ziglang.org; clang does as well.\n"
     );
     (files, steps)
 }
@@ -180,12 +216,13 @@ fn zig(name: &str) -> (Vec<Made>, String) {
         ("guest.zig", include_str!("templates/guest.zig").to_owned()),
         ("example.csv", "x\n1\n2\n".to_owned()),
     ];
+    let (install, zig) = zig_command();
     let steps = format!(
-        "  cd {name}\n  zig build-exe guest.zig -target wasm32-freestanding -mcpu=generic+simd128 -O ReleaseSmall \\\n    \
+        "{install}  {zig} build-exe guest.zig -target wasm32-freestanding -mcpu=generic+simd128 -O ReleaseSmall \\\n    \
          -fno-entry -rdynamic --stack 65536 -femit-bin={name}.wasm\n  \
          wasmill check {name}.wasm --init '{{\"scale\":2,\"offset\":1}}'\n  \
          wasmill run {name}.wasm apply -i example.csv --init '{{\"scale\":2,\"offset\":1}}'\n\n\
-         It is written for Zig 0.17, from ziglang.org, or with `pip install ziglang` as `python3 -m ziglang`.\n"
+         It is written for Zig 0.17, which also comes from ziglang.org.\n"
     );
     (files, steps)
 }
@@ -216,7 +253,7 @@ fn assemblyscript(name: &str) -> (Vec<Made>, String) {
         ),
     ];
     let steps = format!(
-        "  cd {name}\n  npm install\n  npm run build\n  wasmill check {name}.wasm\n  \
+        "  npm install\n  npm run build\n  wasmill check {name}.wasm\n  \
          wasmill run {name}.wasm count_words -i example.csv\n"
     );
     (files, steps)
@@ -251,6 +288,12 @@ mod tests {
     fn names_are_those_of_crates() {
         for good in ["a", "my-udf", "my_udf2"] {
             assert!(check_name(good).is_ok(), "{good}");
+        }
+        for good in ["my-udf", "udfs/my-udf", "../my-udf/", "./my-udf"] {
+            assert_eq!(name_of(Path::new(good)).unwrap(), "my-udf", "{good}");
+        }
+        for bad in ["..", "/", "My/Udf", "a/test"] {
+            assert!(name_of(Path::new(bad)).is_err(), "{bad}");
         }
         for bad in ["", "A", "2a", "a b", "../a", "a/b", "test", "-a", "ä"] {
             assert!(check_name(bad).is_err(), "{bad}");

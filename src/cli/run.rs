@@ -28,8 +28,8 @@ use super::options::{
 };
 use super::report::{Done, MetricsForm, report, rows_written};
 use super::row_errors::{OnError, RowErrors, error_limit};
-use super::say;
 use super::terminal::progress;
+use super::{say, without_effect};
 use crate::plan::{ErrorLimit, Patience, PoolCall, PoolStage, Pools, query_planner};
 use crate::{LogSink, Module, Policy, Pool, PoolBuilder};
 
@@ -78,7 +78,7 @@ pub(crate) struct RunArgs {
     output: Option<PathBuf>,
 
     /// Format of the input [default: by content, then extension]
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_parser = Format::input_parser(), value_name = "FORMAT")]
     input_format: Option<Format>,
 
     /// Text that stands for a null in CSV input, beside nothing at all; may be given several times
@@ -100,6 +100,10 @@ pub(crate) struct RunArgs {
     /// Compression of Parquet output
     #[arg(long, value_enum, value_name = "CODEC", default_value_t)]
     compression: Compression,
+
+    /// Whether the compression was asked for on the command line, where it must have an effect.
+    #[arg(skip)]
+    pub(crate) compression_asked: bool,
 
     /// Argument of a parameter: a column, or lit:VALUE for a constant [default: the column named like the parameter]
     ///
@@ -265,11 +269,19 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
         compression: args.compression.codec(),
         live: args.flush.is_some(),
     };
+    if args.compression_asked {
+        without_effect::check_compression(encoding.format)?;
+    }
     let inputs = inputs(&args)?;
     let init = init_args(args.init.as_deref())?;
     let path = args.module.clone();
     let debug_lines = args.debug_lines;
     let module = blocking(move || load(&path, debug_lines)).await?;
+    let wasi_options = [
+        ("--grant", !args.grant.is_empty()),
+        ("--env", !args.env.is_empty()),
+    ];
+    without_effect::check_wasi(wasi_options, &module)?;
 
     // All that can be wrong with the command is found out before a slot is started.
     let planning = session(DEFAULT_BATCH, Pools::default());
@@ -283,9 +295,28 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
         },
     };
     let input = io::open(&planning, &inputs, options).await?;
+    let csv_options = [
+        ("--null", !args.null.is_empty()),
+        ("--delimiter", args.delimiter.is_some()),
+        ("--no-header", args.no_header),
+    ];
+    without_effect::check_dialect(csv_options, input.format)?;
     let schema = input.table.schema();
-    let bound = bind(&module, &args.udf, &args.arg, &schema, INPUT, &planning)
-        .map_err(|failure| explain_text(failure, input.format))?;
+    let separator = args
+        .delimiter
+        .is_none()
+        .then(|| io::other_delimiter(input.format, &schema))
+        .flatten();
+    let bound =
+        bind(&module, &args.udf, &args.arg, &schema, INPUT, &planning).map_err(|failure| {
+            match &separator {
+                Some(hint) => failure.hint(hint),
+                None => explain_text(failure, input.format),
+            }
+        })?;
+    if let Some(hint) = separator.filter(|_| !args.quiet) {
+        say(&format!("note: {hint}"));
+    }
     let name = args.name.clone().unwrap_or_else(|| args.udf.clone());
     let columns = choose(&args.select, &name, &schema)?;
     let output = Arc::new(bound.call.result().as_ref().clone().with_name(&name));

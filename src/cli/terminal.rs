@@ -150,3 +150,8 @@ fn put(bar: &mut dyn std::fmt::Write, count: u64) {
     // A bar that cannot be drawn is not worth a word.
     let _ = write!(bar, "{}", HumanCount(count));
 }
+
+/// `1 call`, `2 calls`.
+pub(crate) fn counted(count: u64, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}

@@ -6,7 +6,7 @@
 //! that goes wrong with the cache fails a load: it only costs the time to compile.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, Mac};
@@ -14,6 +14,8 @@ use sha2::Sha256;
 
 const KEY_BYTES: usize = 32;
 const TAG_BYTES: usize = 32;
+/// Longest name of a module that an entry holds.
+const NAME_BYTES: usize = 64;
 
 /// A folder of compiled modules.
 #[derive(Debug)]
@@ -52,10 +54,13 @@ impl CodeCache {
     /// The compiled code stored under `name`, if it is there and authentic.
     pub(crate) fn load(&self, name: &str) -> Option<Vec<u8>> {
         let mut bytes = fs::read(self.folder.join(name)).ok()?;
-        let code = bytes.len().checked_sub(TAG_BYTES)?;
-        let tag = bytes.split_off(code);
+        let signed = bytes.len().checked_sub(TAG_BYTES)?;
+        let tag = bytes.split_off(signed);
         match self.mac(name, &bytes).verify_slice(&tag) {
-            Ok(()) => Some(bytes),
+            Ok(()) => {
+                bytes.truncate(signed.checked_sub(NAME_BYTES)?);
+                Some(bytes)
+            }
             Err(_) => {
                 tracing::warn!(
                     entry = name,
@@ -66,23 +71,38 @@ impl CodeCache {
         }
     }
 
-    /// Stores compiled code under `name`.
-    pub(crate) fn store(&self, name: &str, code: &[u8]) {
-        let tag = self.mac(name, code).finalize().into_bytes();
-        if let Err(error) = write_whole(&self.folder, &self.folder.join(name), &[code, &tag]) {
+    /// Stores the compiled code of a module under `name`. The module's own name is for people, and for
+    /// [`cached_module`].
+    pub(crate) fn store(&self, name: &str, module: &str, code: &[u8]) {
+        let label = module.bytes().chain(std::iter::repeat(0)).take(NAME_BYTES);
+        let signed: Vec<u8> = code.iter().copied().chain(label).collect();
+        let tag = self.mac(name, &signed).finalize().into_bytes();
+        if let Err(error) = write_whole(&self.folder, &self.folder.join(name), &[&signed, &tag]) {
             tracing::debug!(%error, entry = name, "compiled code was not cached");
         }
     }
 
     /// The hash covers the name, so that one module's code never answers for another's.
-    fn mac(&self, name: &str, code: &[u8]) -> Hmac<Sha256> {
+    fn mac(&self, name: &str, contents: &[u8]) -> Hmac<Sha256> {
         let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.key)
             .unwrap_or_else(|_| unreachable!("HMAC takes keys of any length"));
         mac.update(&(name.len() as u64).to_le_bytes());
         mac.update(name.as_bytes());
-        mac.update(code);
+        mac.update(contents);
         mac
     }
+}
+
+/// The name of the module whose code an entry holds. Nothing is checked, so it is only to be shown.
+pub(crate) fn cached_module(entry: &Path) -> Option<String> {
+    let mut file = fs::File::open(entry).ok()?;
+    let from_end = i64::try_from(NAME_BYTES.checked_add(TAG_BYTES)?).ok()?;
+    file.seek(SeekFrom::End(from_end.checked_neg()?)).ok()?;
+    let mut label = [0; NAME_BYTES];
+    file.read_exact(&mut label).ok()?;
+    // Entries of older versions have code in this place.
+    let name = std::str::from_utf8(&label).ok()?.trim_end_matches('\0');
+    (!name.is_empty() && !name.contains(char::is_control)).then(|| name.to_owned())
 }
 
 fn read_key(path: &Path) -> io::Result<Option<[u8; KEY_BYTES]>> {
@@ -143,7 +163,7 @@ mod tests {
     fn an_altered_entry_is_not_loaded() {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = CodeCache::open(folder.path()).expect("opens");
-        cache.store("a", b"code");
+        cache.store("a", "math", b"code");
         assert_eq!(cache.load("a").as_deref(), Some(&b"code"[..]));
         assert_eq!(
             CodeCache::open(folder.path())
@@ -154,6 +174,8 @@ mod tests {
         );
 
         let path = folder.path().join("a");
+        assert_eq!(cached_module(&path).as_deref(), Some("math"));
+        assert_eq!(cached_module(&folder.path().join("key")), None);
         let whole = fs::read(&path).expect("reads");
         for at in 0..whole.len() {
             let mut flipped = whole.clone();

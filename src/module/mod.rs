@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
-pub(crate) use cache::CodeCache;
+pub(crate) use cache::{CodeCache, cached_module};
 pub use digest::Digest;
 pub use info::{MemoryInfo, ModuleInfo};
 pub use limits::ModuleLimits;
@@ -141,7 +141,7 @@ fn compile_cached(
     if let Some(cache) = engine.cache()
         && let Ok(code) = module.serialize()
     {
-        cache.store(&entry, &code);
+        cache.store(&entry, &info.name, &code);
     }
     Ok(module)
 }
@@ -149,6 +149,9 @@ fn compile_cached(
 /// Names a cache entry after all that compiled code depends on.
 fn cache_entry(engine: &Engine, info: &ModuleInfo) -> String {
     let mut hasher = StableHasher(sha2::Digest::new());
+    // Entries once held nothing but code; since then they have the module's name too.
+    const LAYOUT: u8 = 2;
+    LAYOUT.hash(&mut hasher);
     engine
         .wasmtime()
         .precompile_compatibility_hash()

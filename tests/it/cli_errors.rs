@@ -188,6 +188,101 @@ fn a_column_of_the_whole_name_comes_before_a_conversion() {
 }
 
 #[test]
+fn options_without_effect_are_refused() {
+    let workplace = Workplace::new();
+    workplace.file("in.jsonl", "{\"a\": 12, \"b\": 8}\n");
+    let all: Vec<String> = [
+        "--null NA",
+        "--delimiter ;",
+        "--no-header",
+        "--compression gzip",
+        "--grant .::/data",
+        "--env A=1",
+        "--input-format table",
+    ]
+    .into_iter()
+    .map(|option| {
+        let line = format!("run $math gcd -i in.jsonl -o out.arrow {option}");
+        said(&workplace, &line, 2)
+    })
+    .collect();
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    error: --null is for CSV, and the input is jsonl
+    hint: leave it out, or name the format with --input-format csv
+
+    error: --delimiter is for CSV, and the input is jsonl
+    hint: leave it out, or name the format with --input-format csv
+
+    error: --no-header is for CSV, and the input is jsonl
+    hint: leave it out, or name the format with --input-format csv
+
+    error: --compression is for Parquet, and the output is arrow
+    hint: leave it out, or name the format with --format parquet
+
+    error: --grant is for modules that use WASI, and math imports nothing of it
+    hint: leave it out, or build the module for wasm32-wasip1
+
+    error: --env is for modules that use WASI, and math imports nothing of it
+    hint: leave it out, or build the module for wasm32-wasip1
+
+    error: invalid value 'table' for '--input-format <FORMAT>'
+      [possible values: parquet, csv, jsonl, json, arrow, arrow-stream]
+
+    For more information, try '--help'.
+    "#);
+    // A setting is for many runs, and holds where it can.
+    workplace.file("wasmill.toml", "compression = \"gzip\"\n");
+    workplace
+        .wasmill([
+            "run".into(),
+            module("math").into_os_string(),
+            "gcd".into(),
+            "-i".into(),
+            "in.jsonl".into(),
+        ])
+        .success();
+}
+
+#[test]
+fn other_delimiters_are_noticed() {
+    let workplace = Workplace::new();
+    workplace.file("in.csv", "a;b\n12;8\n");
+    workplace.file("tabs.txt", "a\tb\n12\t8\n");
+    let all = [
+        said(&workplace, "run $math gcd -i in.csv -o out.csv", 2),
+        said(
+            &workplace,
+            "run $math gcd -i tabs.txt --input-format csv -o out.csv",
+            2,
+        ),
+    ];
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    error: the parameter `a` of `gcd` has no argument, and the input no column of that name
+    hint: the input has one column, "a;b"; --delimiter ';' reads it as several
+
+    error: the parameter `a` of `gcd` has no argument, and the input no column of that name
+    hint: the input has one column, "a\tb"; --delimiter '\t' reads it as several
+    "#);
+    let arguments = |rest: &[&str]| {
+        let mut all = vec!["run".into(), module("math").into_os_string(), "gcd".into()];
+        all.extend(["-i", "in.csv"].iter().chain(rest).map(Into::into));
+        all
+    };
+    let ended = workplace
+        .wasmill(arguments(&["--arg", "a=lit:4", "--arg", "b=lit:6"]))
+        .success();
+    assert!(
+        ended
+            .stderr()
+            .contains("note: the input has one column, \"a;b\"")
+    );
+    let ended = workplace
+        .wasmill(arguments(&["--delimiter", ";"]))
+        .success();
+    assert_eq!(ended.stdout(), "a,b,gcd\n12,8,4\n");
+}
+
+#[test]
 fn options_with_nonsense_are_refused() {
     let workplace = Workplace::new();
     numbers(&workplace);

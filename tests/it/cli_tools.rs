@@ -17,7 +17,11 @@ fn a_new_udf_has_what_its_language_needs() {
             vec!["--sdk", sdk, "--stateful"],
             vec!["Cargo.toml", "src/lib.rs"],
         ),
-        ("in-c", vec!["--lang", "c"], vec!["guest.c", "wasmill.h"]),
+        (
+            "some/in-c",
+            vec!["--lang", "c"],
+            vec!["guest.c", "wasmill.h"],
+        ),
         (
             "in-zig",
             vec!["--lang", "zig"],
@@ -47,7 +51,8 @@ fn a_new_udf_has_what_its_language_needs() {
     assert!(manifest.contains(sdk), "{manifest}");
     for wrong in [
         ["new", "plain"].as_slice(),
-        &["new", "../up"],
+        &["new", "up/.."],
+        &["new", "some/test"],
         &["new", "Upper"],
         &["new", "other", "--sdk", "plain"],
         &["new", "other", "--lang", "c", "--stateful"],
@@ -119,6 +124,12 @@ fn compiled_code_can_be_listed_and_removed() {
     let listed: serde_json::Value =
         serde_json::from_str(&run(&["cache", "ls", "--json"])).expect("JSON");
     assert_eq!(listed["entries"].as_array().map(Vec::len), Some(1));
+    assert_eq!(listed["entries"][0]["module"], "math");
+    let shown = run(&["cache", "ls"]);
+    assert!(
+        shown.contains("  math  ") && shown.contains(" in 1 entry, in "),
+        "{shown}"
+    );
     run(&["cache", "clear"]);
     assert!(run(&["cache", "ls"]).contains("in 0 entries"));
 }

@@ -7,6 +7,7 @@ use indicatif::{BinaryBytes, HumanCount};
 use serde::Serialize;
 
 use crate::PoolMetrics;
+use crate::cli::terminal::counted;
 
 /// What was measured.
 #[derive(Debug, Serialize)]
@@ -121,11 +122,11 @@ impl Report {
     /// A table for people.
     pub(super) fn text(&self) -> String {
         let mut text = format!(
-            "{} of {}: ({}), {} slot(s), {} rows of {} ({})\n\n",
+            "{} of {}: ({}), {}, {} rows of {} ({})\n\n",
             self.udf,
             self.module,
             self.signature,
-            self.slots,
+            counted(self.slots as u64, "slot", "slots"),
             HumanCount(self.rows as u64),
             self.source,
             BinaryBytes(self.bytes as u64)

@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use clap::Args;
 
+pub(crate) use reproduce::quoted;
 pub(crate) use shapes::plain_types;
 
 use self::report::{FunctionReport, Problem, Report, Summary, Verdict};
-use self::reproduce::{Commands, quoted};
+use self::reproduce::Commands;
 use self::trial::Settings;
 use super::failure::{Exit, Failure};
 use super::loading::load;
@@ -38,10 +39,11 @@ Examples:
   In a script:
     wasmill check math.wasm --json | jq '.functions[] | select(.verdict == \"failed\")'
 
-Each function and overload is called with batches of everyday values, extremes, nulls, long values,
-slices, single rows and constants. Rows that the function fails are counted, and are no failure of the
-check. --init goes to every state that takes it; functions whose state cannot be made without it are
-skipped. The exit code is 0 when nothing failed, 1 when something did, 4 when the module is refused.";
+Each function and overload is called with batches of everyday values, extremes, nulls, long
+values, slices, single rows and constants. Rows that the function fails are counted, and are no
+failure of the check. --init goes to every state that takes it; functions whose state cannot be
+made without it are skipped. The exit code is 0 when nothing failed, 1 when something did, 4 when
+the module is refused.";
 
 /// Limits that `wasmill run` has by default.
 const RUN_MEMORY: u64 = 256 << 20;

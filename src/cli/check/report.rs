@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::compare::bounded;
+use crate::cli::terminal::counted;
 
 /// Characters of types that are shown.
 const TYPES: usize = 200;
@@ -153,12 +154,16 @@ impl FunctionReport {
                 let _ = write!(text, ": {reason}");
             }
             None => {
-                let _ = write!(text, "  {} calls, {} rows", self.calls, self.rows);
+                let calls = counted(self.calls, "call", "calls");
+                let rows = counted(self.rows, "row", "rows");
+                let _ = write!(text, "  {calls}, {rows}");
                 if self.row_errors > 0 {
-                    let _ = write!(text, ", {} row errors", self.row_errors);
+                    let errors = counted(self.row_errors, "row error", "row errors");
+                    let _ = write!(text, ", {errors}");
                 }
                 if self.refused_calls > 0 {
-                    let _ = write!(text, ", {} calls refused", self.refused_calls);
+                    let refused = counted(self.refused_calls, "call", "calls");
+                    let _ = write!(text, ", {refused} refused");
                 }
             }
         }
@@ -171,12 +176,11 @@ impl FunctionReport {
                 indented(&found.message)
             );
             if let Some(batch) = &found.batch {
-                let rows = if batch.rows == 1 { "row" } else { "rows" };
+                let rows = counted(batch.rows as u64, "row", "rows");
                 let _ = write!(
                     text,
-                    "      with {} ({} {rows}) of ({})",
+                    "      with {} ({rows}) of ({})",
                     batch.name,
-                    batch.rows,
                     bounded(&batch.types, TYPES)
                 );
                 if !batch.values.is_empty() {

@@ -210,7 +210,7 @@ fn literal(array: &ArrayRef) -> Option<String> {
 }
 
 /// A word as shells read it.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -14,7 +14,7 @@ use regex::Regex;
 
 use super::live::{LiveBatches, PushDecoder};
 use super::schema::{SAMPLE, check_names, merge_schemas};
-use super::{InputError, Source};
+use super::{Format as FileFormat, InputError, Source};
 
 /// How a file is written.
 #[derive(Debug, Clone)]
@@ -112,6 +112,23 @@ pub(super) fn infer(
             _ => Arc::clone(field),
         });
     Ok(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// What to do about CSV whose only column has a name that looks like several, because something other than
+/// the delimiter separates them.
+pub(crate) fn other_delimiter(format: FileFormat, schema: &Schema) -> Option<String> {
+    let [only] = schema.fields().as_ref() else {
+        return None;
+    };
+    let (_, written) = [(';', "';'"), ('\t', "'\\t'"), ('|', "'|'"), (',', "','")]
+        .into_iter()
+        .find(|(character, _)| only.name().contains(*character))?;
+    (format == FileFormat::Csv).then(|| {
+        format!(
+            "the input has one column, {:?}; --delimiter {written} reads it as several",
+            only.name()
+        )
+    })
 }
 
 /// The lines that are there without waiting, if they are a header and a row at least.

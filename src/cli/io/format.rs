@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 
 use super::{InputError, Source};
 
@@ -29,6 +30,16 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// For options that name the format of an input, which a table cannot be.
+    pub(crate) fn input_parser() -> ValueParser {
+        let inputs = Self::value_variants()
+            .iter()
+            .filter(|format| **format != Format::Table)
+            .filter_map(Self::to_possible_value);
+        let parser = PossibleValuesParser::new(inputs);
+        ValueParser::new(parser.try_map(|name| Self::from_str(&name, false)))
+    }
+
     /// The format that a file name stands for.
     pub(crate) fn of_name(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();

@@ -22,7 +22,7 @@ mod staged;
 mod table;
 mod unify;
 
-pub(crate) use csv_read::CsvDialect;
+pub(crate) use csv_read::{CsvDialect, other_delimiter};
 pub(crate) use encode::{Encoder, Encoding, check_columns};
 pub(crate) use error::{InputError, OutputError};
 pub(crate) use format::Format;
