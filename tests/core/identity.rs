@@ -3,6 +3,7 @@
 use arrow::array::{Array, ArrayRef, make_array};
 use arrow::datatypes::{DataType, Field};
 use proptest::prelude::*;
+use wasmill::{Argument, Rows};
 
 use crate::arrays::{Dice, all_types, random};
 use crate::guests::{bind, identity, pool, through};
@@ -54,6 +55,38 @@ fn types_that_have_no_validity_keep_their_nulls_elsewhere() {
         &t,
         &make_array(arrow::array::ArrayData::new_null(&t, 3)),
     );
+}
+
+#[test]
+fn constants_of_every_type_stand_for_all_rows() {
+    let module = identity();
+    let pool = pool(&module);
+    let function = module.manifest().overloads("identity").next();
+    let function = function.expect("identity");
+    let mut dice = Dice::new(2);
+    let bytes = |name: &str| Field::new(name, DataType::FixedSizeBinary(0), true);
+    let without_bytes =
+        DataType::Struct(vec![bytes("nothing"), Field::new("n", DataType::Int64, true)].into());
+    let types = all_types()
+        .into_iter()
+        .chain([DataType::FixedSizeBinary(0), without_bytes]);
+    for t in types {
+        for constant in [
+            random(&mut dice, &t, 1),
+            arrow::array::new_null_array(&t, 1),
+        ] {
+            let call = module
+                .bind(function, vec![Argument::constant(constant.clone())])
+                .unwrap_or_else(|e| panic!("{t}: {e}"));
+            let back = pool
+                .call(&call, Rows::new(vec![], 5))
+                .unwrap_or_else(|e| panic!("{t}: {e}"))
+                .array;
+            let rows = [&constant as &dyn Array; 5];
+            let expected = arrow::compute::concat(&rows).expect("five rows");
+            assert_eq!(&back, &expected, "{t}");
+        }
+    }
 }
 
 fn any_type() -> impl Strategy<Value = DataType> {

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use arrow::array::{ArrayData, UInt32Array};
+use arrow::array::{ArrayData, MutableArrayData};
+use arrow::error::ArrowError;
 use wasmtime::TypedFunc;
 
 use crate::abi::{self, Arena, Source, Written};
@@ -46,20 +47,26 @@ impl Prepared {
         {
             let Some(data) = data.data() else { continue };
             if argument.constant.is_some() && expanded.as_ref().is_none_or(|e| e.len() < rows) {
-                let indices = UInt32Array::from(vec![0_u32; rows]);
-                let array =
-                    arrow::compute::take(&arrow::array::make_array(data.clone()), &indices, None)
-                        .map_err(|e| Fault::Arguments {
-                        reason: format!(
-                            "a constant of type {} cannot be spread over rows: {e}",
-                            data.data_type()
-                        ),
-                    })?;
-                *expanded = Some(array.to_data());
+                let spread = repeated(data, rows).map_err(|e| Fault::Arguments {
+                    reason: format!(
+                        "a constant of type {} cannot be spread over rows: {e}",
+                        data.data_type()
+                    ),
+                })?;
+                *expanded = Some(spread);
             }
         }
         Ok(())
     }
+}
+
+/// A constant's only row, `rows` times. Arrow's `take` would lose the rows of values without bytes.
+fn repeated(constant: &ArrayData, rows: usize) -> Result<ArrayData, ArrowError> {
+    let mut spread = MutableArrayData::new(vec![constant], false, rows);
+    for _ in 0..rows {
+        spread.try_extend(0, 0, 1)?;
+    }
+    Ok(spread.freeze())
 }
 
 /// Bytes that constants take when they are spread over `rows` rows.
