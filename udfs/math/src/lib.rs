@@ -126,7 +126,8 @@ pub fn upper(text: &str, out: &mut StrWriter) {
     }
 }
 
-/// x, but at least `low` and at most `high`. Fails the row when `low` is above `high`.
+/// x, but at least `low` and at most `high`. Fails the row when `low` is above `high`. A limit that is
+/// NaN does not limit, and the NaN of x becomes `low`, or else `high`.
 #[udf]
 pub fn clamp(x: f64, low: f64, high: f64) -> Result<f64, RowError> {
     if low > high {
@@ -215,6 +216,11 @@ mod tests {
     #[test]
     fn clamp_refuses_crossed_limits() {
         assert_eq!(clamp(5.0, 0.0, 1.0), Ok(1.0));
+        let nan = f64::NAN;
+        assert_eq!(clamp(5.0, nan, 1.0), Ok(1.0));
+        assert_eq!(clamp(5.0, 0.0, nan), Ok(5.0));
+        assert_eq!(clamp(nan, 0.0, 1.0), Ok(0.0));
+        assert_eq!(clamp(nan, nan, 1.0), Ok(1.0));
         assert_eq!(clamp(5.0, 1.0, 0.0).map_err(|error| error.code), Err(2));
     }
 

@@ -64,7 +64,18 @@ pub fn url_param(url: &str, name: &str) -> Result<Option<String>, String> {
 }
 
 fn parse(url: &str) -> Result<Url, String> {
-    Url::parse(url).map_err(|error| format!("\"{}\" is no absolute URL: {error}", shown(url)))
+    let mut parsed = Url::parse(url)
+        .map_err(|error| format!("\"{}\" is no absolute URL: {error}", shown(url)))?;
+    // The standard writes the drives of Windows with a colon. The parser does so only after `file:/`.
+    if parsed.scheme() == "file"
+        && let [b'/', letter, b'|', rest @ ..] = parsed.path().as_bytes()
+        && letter.is_ascii_alphabetic()
+        && matches!(rest, [] | [b'/', ..])
+    {
+        let path = parsed.path().replacen('|', ":", 1);
+        parsed.set_path(&path);
+    }
+    Ok(parsed)
 }
 
 fn host(url: &Url) -> Option<String> {
@@ -108,6 +119,24 @@ mod tests {
             (None, None, Some(""))
         );
         assert_eq!(url_host("file:///etc/hosts"), Ok(None));
+    }
+
+    #[test]
+    fn drives_of_windows_have_a_colon_and_are_not_left() {
+        for (url, path) in [
+            ("file:///C|/y/../..", "/C:/"),
+            ("file:///c|", "/c:"),
+            ("file:/C|/a/../../..", "/C:/"),
+            ("file:///C:/y/..", "/C:/"),
+            ("file:///C|y/..", "/"),
+            ("http://e.org/C|/y", "/C|/y"),
+        ] {
+            assert_eq!(
+                parse_url(url).map(|parts| parts.path).as_deref(),
+                Ok(path),
+                "{url}"
+            );
+        }
     }
 
     #[test]

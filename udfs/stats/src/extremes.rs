@@ -16,7 +16,7 @@ impl RunningMin {
         Self::default()
     }
 
-    /// Least of the values up to each.
+    /// Least of the values up to each. NaN is skipped and gives null.
     pub fn running_min(&mut self, x: f64) -> Option<f64> {
         if x.is_nan() {
             return None;
@@ -47,7 +47,7 @@ impl RunningMax {
         Self::default()
     }
 
-    /// Greatest of the values up to each.
+    /// Greatest of the values up to each. NaN is skipped and gives null.
     pub fn running_max(&mut self, x: f64) -> Option<f64> {
         if x.is_nan() {
             return None;

@@ -18,7 +18,8 @@ impl RunningSum {
         Self::default()
     }
 
-    /// Sum of the values up to each. Rounding errors do not add up (Neumaier's summation).
+    /// Sum of the values up to each. Rounding errors do not add up (Neumaier's summation). NaN is
+    /// skipped and gives null.
     pub fn running_sum(&mut self, x: f64) -> Option<f64> {
         if x.is_nan() {
             return None;
@@ -61,7 +62,7 @@ impl RunningCount {
         Self::default()
     }
 
-    /// Number of values up to each, itself included.
+    /// Number of values up to each, itself included. NaN is skipped and gives null.
     pub fn running_count(&mut self, x: f64) -> Option<i64> {
         if x.is_nan() {
             return None;

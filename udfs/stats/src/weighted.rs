@@ -42,8 +42,8 @@ impl WeightedMean {
         })
     }
 
-    /// Mean of the values up to each, of which older ones weigh less; nulls do not age them. Values
-    /// that are infinite are skipped and give null.
+    /// Mean of the values up to each, of which older ones weigh less; nulls do not age them. NaN and
+    /// infinite values are skipped and give null.
     pub fn ewm_mean(&mut self, x: f64) -> Option<f64> {
         if !x.is_finite() {
             return None;
@@ -54,7 +54,13 @@ impl WeightedMean {
         } else {
             self.alpha
         };
-        self.mean += share * (x - self.mean);
+        let change = x - self.mean;
+        if change.is_finite() {
+            self.mean += share * change;
+        } else {
+            // Only values near both ends of the range are that far apart.
+            self.mean = share * x + (1.0 - share) * self.mean;
+        }
         Some(self.mean)
     }
 
@@ -96,6 +102,19 @@ mod tests {
             span,
             adjust: true,
         })
+    }
+
+    #[test]
+    fn values_at_both_ends_of_the_range_have_a_mean() {
+        let args = WeightedMeanArgs {
+            alpha: Some(0.5),
+            half_life: None,
+            span: None,
+            adjust: false,
+        };
+        let mut mean = WeightedMean::init(args).ok().expect("good arguments");
+        assert_eq!(mean.ewm_mean(f64::MAX), Some(f64::MAX));
+        assert_eq!(mean.ewm_mean(-f64::MAX), Some(0.0));
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl RunningZscore {
     }
 
     /// How many standard deviations a value is above the mean of the values up to it; null while there
-    /// are too few of them, and where all are equal. Values that are infinite are skipped and give null.
+    /// are too few of them, and where all are equal. NaN and infinite values are skipped and give null.
     pub fn running_zscore(&mut self, x: f64) -> Option<f64> {
         if !x.is_finite() {
             return None;
@@ -55,9 +55,13 @@ impl RunningZscore {
     }
 }
 
+/// The values are counted in a unit, a power of two, so that squares of very large and very small ones
+/// stay among the numbers of 64 bits, and nothing is rounded for it.
 #[derive(Default)]
 struct Moments {
     count: u64,
+    /// 0 as long as all values are.
+    unit: f64,
     mean: f64,
     /// Sum of the squares of the distances from the mean.
     squares: f64,
@@ -65,13 +69,15 @@ struct Moments {
 
 impl Moments {
     fn add(&mut self, x: f64) {
+        let x = self.in_unit(x);
         self.count += 1;
         let from_old_mean = x - self.mean;
         self.mean += from_old_mean / self.count as f64;
         self.squares += from_old_mean * (x - self.mean);
     }
 
-    fn score(&self, x: f64, args: &ZscoreArgs) -> Option<f64> {
+    fn score(&mut self, x: f64, args: &ZscoreArgs) -> Option<f64> {
+        let x = self.in_unit(x);
         let freedom = self.count.saturating_sub(u64::from(args.ddof));
         if self.count < u64::from(args.min_count) || freedom == 0 {
             return None;
@@ -79,6 +85,31 @@ impl Moments {
         let deviation = (self.squares / freedom as f64).sqrt();
         (deviation > 0.0).then(|| (x - self.mean) / deviation)
     }
+
+    /// `x` in the unit, which grows when `x` would be too large in it.
+    fn in_unit(&mut self, x: f64) -> f64 {
+        /// Squares of values up to that many units are far from overflow, however many there are.
+        const MOST: f64 = (1_u128 << 127) as f64;
+        if x == 0.0 {
+            return 0.0;
+        }
+        if self.unit == 0.0 {
+            self.unit = power_of_two(x);
+        } else if (x / self.unit).abs() > MOST {
+            let grown = power_of_two(x);
+            let shrink = self.unit / grown;
+            self.unit = grown;
+            self.mean *= shrink;
+            self.squares *= shrink * shrink;
+        }
+        x / self.unit
+    }
+}
+
+/// The power of two at or below the magnitude of `x`.
+fn power_of_two(x: f64) -> f64 {
+    const EXPONENT: u64 = 0x7ff << 52;
+    f64::from_bits(x.to_bits() & EXPONENT).max(f64::MIN_POSITIVE)
 }
 
 #[cfg(test)]
@@ -141,6 +172,39 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn scores_do_not_depend_on_the_unit_of_the_values() {
+        let values: Vec<f64> = (0..50).map(|n| f64::from(n * n % 37) - 11.5).collect();
+        let wanted = expected(&values, &args());
+        for scale in [
+            2_f64.powi(-1020),
+            2_f64.powi(-700),
+            2_f64.powi(660),
+            2_f64.powi(1017),
+        ] {
+            let mut state = RunningZscore::init(args());
+            let found: Vec<_> = values
+                .iter()
+                .map(|x| state.running_zscore(x * scale))
+                .collect();
+            assert_close(&found, &wanted);
+        }
+    }
+
+    #[test]
+    fn large_values_after_small_ones_have_scores() {
+        let mut state = RunningZscore::init(args());
+        for x in [0.0, 1e-300, 1.0, 2.0] {
+            state.running_zscore(x);
+        }
+        // Beside these the others are 0.
+        let score = state.running_zscore(1e300).expect("a score");
+        assert!((score - 4.0 / 5_f64.sqrt()).abs() < 1e-9, "{score}");
+        let score = state.running_zscore(-f64::MAX).expect("a score");
+        assert!((score + 5.0 / 6_f64.sqrt()).abs() < 1e-9, "{score}");
+        assert!(state.running_zscore(f64::MAX).is_some_and(f64::is_finite));
     }
 
     #[test]
