@@ -98,7 +98,7 @@ fn sound_modules_pass_and_states_without_arguments_are_skipped() {
     ];
     let ended = check(&workplace, &module("tokenize"), &arguments).success();
     assert!(
-        ended.stdout().ends_with("2 ok, 0 FAILED, 0 skipped\n"),
+        ended.stdout().ends_with("4 ok, 0 FAILED, 0 skipped\n"),
         "{}",
         ended.stdout()
     );

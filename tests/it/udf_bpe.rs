@@ -90,3 +90,33 @@ fn titles_of_films_come_back_from_their_tokens() {
         .collect();
     assert!(back == titles);
 }
+
+#[test]
+fn tokens_are_decoded_from_lists_of_json_and_lists_with_nulls() {
+    let workplace = Workplace::new();
+    workplace.file(
+        "tokens.jsonl",
+        "{\"tokens\": [1, 2]}\n{\"tokens\": []}\n{\"tokens\": null}\n{\"tokens\": [1, null]}\n",
+    );
+    let words = json!({"vocabulary": ["[UNK]", "un", "##able"]});
+    workplace.file("words.json", words.to_string());
+    let run_with = |more: &str| {
+        let rest = format!("-i tokens.jsonl -q --init @words.json --format jsonl {more}");
+        run(&workplace, "tokenize", "decode", &rest)
+    };
+    let decoded = run_with("--on-error null --select decode")
+        .success()
+        .stdout();
+    let expected =
+        "{\"decode\":\"un ##able\"}\n{\"decode\":\"\"}\n{\"decode\":null}\n{\"decode\":null}\n";
+    assert_eq!(decoded, expected);
+    let narrow = run_with("--on-error null --select decode --arg tokens=tokens::List(Int32)");
+    assert_eq!(narrow.success().stdout(), expected);
+    let ended = run_with("");
+    let said = ended.stderr();
+    assert_eq!(ended.code(), 1, "{said}");
+    assert!(
+        said.contains("row 3") && said.contains("an item of the list is null"),
+        "{said}"
+    );
+}

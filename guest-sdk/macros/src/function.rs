@@ -8,7 +8,7 @@ use syn::{FnArg, ItemFn, Type};
 use crate::glue::Udf;
 use crate::options::{Options, Place};
 use crate::signature::{check, parameters, return_type, type_parameters};
-use crate::syntax::{doc_of, error_at, handle_name, sdk, symbol_suffix};
+use crate::syntax::{call_symbol, doc_of, error_at, handle_name, sdk, symbol_suffix};
 
 pub fn expand(options: TokenStream, function: ItemFn) -> syn::Result<TokenStream> {
     let options = Options::parse(options, Place::Function)?;
@@ -38,7 +38,7 @@ pub fn expand(options: TokenStream, function: ItemFn) -> syn::Result<TokenStream
     for types in overloads(&options, generics.len())? {
         let udf = Udf {
             name: name.clone(),
-            symbol: format!("wasmill_call_{name}{}", symbol_suffix(&types)),
+            symbol: call_symbol(&name, ident) + &symbol_suffix(&types),
             doc: doc_of(&function.attrs),
             volatility: match &options.volatility {
                 Some(volatility) => volatility.value(),

@@ -104,7 +104,7 @@ impl Udf<'_> {
             return (quote!(None), quote!(), quote!(None));
         };
         let sdk = sdk();
-        let symbol = format!("wasmill_bind_{}", self.name);
+        let symbol = self.symbol.replacen("_call_", "_bind_", 1);
         let export = quote! {
             #[cfg_attr(target_family = "wasm", unsafe(export_name = #symbol))]
             extern "C" fn bind(frame: #sdk::Frame<'_, #sdk::BindFrame>) -> i32 {

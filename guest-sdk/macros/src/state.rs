@@ -8,7 +8,7 @@ use syn::{FnArg, ImplItem, ImplItemFn, ItemImpl, Receiver, Type};
 use crate::glue::{StateGlue, Udf, optional};
 use crate::options::{Options, Place};
 use crate::signature::{Parameter, check, parameters, return_type};
-use crate::syntax::{doc_of, error_at, handle_name, sdk, without_self};
+use crate::syntax::{call_symbol, doc_of, error_at, handle_name, sdk, without_self};
 
 /// The parts of the block.
 struct Parts {
@@ -282,7 +282,7 @@ fn method_entry(
     }
     let returns = return_type(&method.sig).map(|ty| without_self(ty, own));
     Udf {
-        symbol: format!("wasmill_call_{name}"),
+        symbol: call_symbol(&name, ident),
         name,
         doc: doc_of(&method.attrs),
         volatility: match &options.volatility {

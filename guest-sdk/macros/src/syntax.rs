@@ -87,6 +87,15 @@ pub fn without_self(ty: &Type, own: &Type) -> Type {
     ty
 }
 
+/// The export of a function. Overloads have one name, and each a function of its own.
+pub fn call_symbol(name: &str, function: &Ident) -> String {
+    if function == name {
+        format!("wasmill_call_{name}")
+    } else {
+        format!("wasmill_call_{name}_{function}")
+    }
+}
+
 /// Letters and digits of a type, for a symbol.
 pub fn symbol_suffix(types: &[Type]) -> String {
     let mut suffix = String::new();

@@ -9,6 +9,7 @@ mod trie;
 
 pub use bpe::{Bpe, BpeArgs, Split};
 use trie::Trie;
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 use wasmill_guest::{InitArgs, ListRef, log, udf};
 
 /// Marks pieces that go on with a word, as in "##ing".
@@ -97,20 +98,25 @@ impl Tokenizer {
     /// # Errors
     /// The row fails when a number is not in the vocabulary.
     pub fn decode(&self, tokens: ListRef<'_, i32>) -> Result<String, String> {
-        let mut text = String::new();
-        for token in tokens.iter() {
-            let piece = usize::try_from(token)
-                .ok()
-                .and_then(|token| self.pieces.get(token));
-            let Some(piece) = piece else {
-                return Err(format!("there is no piece {token} in the vocabulary"));
-            };
-            if !text.is_empty() {
-                text.push(' ');
-            }
-            text.push_str(piece);
-        }
-        Ok(text)
+        self.join(tokens.iter().map(|token| Some(i64::from(token))))
+    }
+
+    /// The pieces of numbers, with spaces between them, from lists that may hold nulls.
+    ///
+    /// # Errors
+    /// The row fails when a number is not in the vocabulary, or an item is null.
+    #[udf(name = "decode")]
+    pub fn decode_nullable(&self, tokens: ListRef<'_, Option<i32>>) -> Result<String, String> {
+        self.join(tokens.iter().map(|token| token.map(i64::from)))
+    }
+
+    /// `decode` of the whole numbers that JSON has.
+    ///
+    /// # Errors
+    /// The row fails when a number is not in the vocabulary, or an item is null.
+    #[udf(name = "decode")]
+    pub fn decode_long(&self, tokens: ListRef<'_, Option<i64>>) -> Result<String, String> {
+        self.join(tokens.iter())
     }
 
     /// How many pieces a text has.
@@ -158,7 +164,28 @@ impl Tokens for Count {
     }
 }
 
+/// What is wrong with a null among tokens.
+const NULL_TOKEN: &str = "an item of the list is null, which is no piece";
+
 impl Tokenizer {
+    fn join(&self, tokens: impl Iterator<Item = Option<i64>>) -> Result<String, String> {
+        let mut text = String::new();
+        for token in tokens {
+            let token = token.ok_or(NULL_TOKEN)?;
+            let piece = usize::try_from(token)
+                .ok()
+                .and_then(|token| self.pieces.get(token));
+            let Some(piece) = piece else {
+                return Err(format!("there is no piece {token} in the vocabulary"));
+            };
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            text.push_str(piece);
+        }
+        Ok(text)
+    }
+
     fn tokenize(&self, text: &str, tokens: &mut impl Tokens) {
         let lower = (self.lowercase && !is_lower_ascii(text)).then(|| text.to_lowercase());
         let text = lower.as_deref().unwrap_or(text);
@@ -194,22 +221,31 @@ fn is_lower_ascii(text: &str) -> bool {
         .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
 }
 
-/// The words of a text: runs of letters and digits, and each other visible character by itself.
+/// The words of a text, as BERT has them: what stands between blanks, cut before and after punctuation,
+/// each of which is a word by itself.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         rest = rest.trim_start();
         let first = rest.chars().next()?;
-        let end = if first.is_alphanumeric() {
-            let other = |character: char| !character.is_alphanumeric();
-            rest.find(other).unwrap_or(rest.len())
-        } else {
+        let end = if is_punctuation(first) {
             first.len_utf8()
+        } else {
+            let ends = |character: char| character.is_whitespace() || is_punctuation(character);
+            rest.find(ends).unwrap_or(rest.len())
         };
         let (word, after) = rest.split_at(end);
         rest = after;
         Some(word)
     })
+}
+
+/// Punctuation as BERT has it: that of Unicode, and all signs of ASCII. Other signs stay in their words.
+fn is_punctuation(character: char) -> bool {
+    if character.is_ascii() {
+        return character.is_ascii_punctuation();
+    }
+    character.general_category_group() == GeneralCategoryGroup::Punctuation
 }
 
 #[cfg(test)]
@@ -247,6 +283,20 @@ mod tests {
     #[test]
     fn punctuation_stands_by_itself() {
         assert_eq!(tokenizer().encode("  The,the\n,"), [7, 10, 7, 10]);
+    }
+
+    /// As `BertPreTokenizer` of the Python package tokenizers 0.23 cuts them.
+    #[test]
+    fn words_are_those_of_bert() {
+        let cut = |text| words(text).collect::<Vec<_>>();
+        assert_eq!(cut("don't 3.14$"), ["don", "'", "t", "3", ".", "14", "$"]);
+        assert_eq!(cut("5€+½ × 2°C™"), ["5€", "+", "½", "×", "2°C™"]);
+        assert_eq!(
+            cut("e\u{301}a—b«c»"),
+            ["e\u{301}a", "—", "b", "«", "c", "»"]
+        );
+        assert_eq!(cut("🦀🦀 a\u{200b}b\u{a0}c"), ["🦀🦀", "a\u{200b}b", "c"]);
+        assert_eq!(cut("日本、x_y"), ["日本", "、", "x", "_", "y"]);
     }
 
     #[test]

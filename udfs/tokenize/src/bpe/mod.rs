@@ -12,7 +12,7 @@ use serde_json::Value;
 pub use split::Split;
 use wasmill_guest::{InitArgs, ListRef, log, udf};
 
-use crate::{Count, Tokens};
+use crate::{Count, NULL_TOKEN, Tokens};
 
 /// A vocabulary for byte-pair encoding, in one of two usual forms.
 ///
@@ -108,15 +108,25 @@ impl Bpe {
     /// # Errors
     /// The row fails when a number is not in the vocabulary.
     pub fn bpe_decode(&self, tokens: ListRef<'_, i32>) -> Result<String, String> {
-        let mut bytes = Vec::new();
-        for token in tokens.iter() {
-            let piece = self.pieces.get(&token);
-            bytes.extend_from_slice(
-                piece.ok_or_else(|| format!("there is no piece {token} in the vocabulary"))?,
-            );
-        }
-        Ok(String::from_utf8(bytes)
-            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+        self.join(tokens.iter().map(|token| Some(i64::from(token))))
+    }
+
+    /// The text of numbers, from lists that may hold nulls. Bytes that are no UTF-8 become U+FFFD.
+    ///
+    /// # Errors
+    /// The row fails when a number is not in the vocabulary, or an item is null.
+    #[udf(name = "bpe_decode")]
+    pub fn bpe_decode_nullable(&self, tokens: ListRef<'_, Option<i32>>) -> Result<String, String> {
+        self.join(tokens.iter().map(|token| token.map(i64::from)))
+    }
+
+    /// `bpe_decode` of the whole numbers that JSON has.
+    ///
+    /// # Errors
+    /// The row fails when a number is not in the vocabulary, or an item is null.
+    #[udf(name = "bpe_decode")]
+    pub fn bpe_decode_long(&self, tokens: ListRef<'_, Option<i64>>) -> Result<String, String> {
+        self.join(tokens.iter())
     }
 
     /// How many pieces a text has.
@@ -128,6 +138,21 @@ impl Bpe {
 }
 
 impl Bpe {
+    fn join(&self, tokens: impl Iterator<Item = Option<i64>>) -> Result<String, String> {
+        let mut bytes = Vec::new();
+        for token in tokens {
+            let token = token.ok_or(NULL_TOKEN)?;
+            let piece = i32::try_from(token)
+                .ok()
+                .and_then(|token| self.pieces.get(&token));
+            bytes.extend_from_slice(
+                piece.ok_or_else(|| format!("there is no piece {token} in the vocabulary"))?,
+            );
+        }
+        Ok(String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    }
+
     fn tokenize(&self, text: &str, tokens: &mut impl Tokens) {
         let spaced = (self.add_prefix_space && !text.is_empty() && !text.starts_with(' '))
             .then(|| format!(" {text}"));
@@ -183,7 +208,7 @@ mod tests {
         let decoded = call(1, column(wanted.iter().map(|tokens| Some(tokens.clone()))));
         assert_eq!(decoded.rows::<&str>(), texts);
         let lengths: Vec<i32> = wanted.iter().map(|tokens| tokens.len() as i32).collect();
-        assert_eq!(call(2, of_texts()).rows::<i32>(), lengths);
+        assert_eq!(call(4, of_texts()).rows::<i32>(), lengths);
     }
 
     #[test]
