@@ -215,11 +215,11 @@ init_args! {
     i8 => InitSchema::integer(Some("-128"), Some("127"));
     i16 => InitSchema::integer(Some("-32768"), Some("32767"));
     i32 => InitSchema::integer(Some("-2147483648"), Some("2147483647"));
-    i64 => InitSchema::integer(None, None);
+    i64 => InitSchema::integer(Some("-9223372036854775808"), Some("9223372036854775807"));
     u8 => InitSchema::integer(Some("0"), Some("255"));
     u16 => InitSchema::integer(Some("0"), Some("65535"));
     u32 => InitSchema::integer(Some("0"), Some("4294967295"));
-    u64 => InitSchema::integer(Some("0"), None);
+    u64 => InitSchema::integer(Some("0"), Some("18446744073709551615"));
     f32 => InitSchema::new(InitKind::Number);
     f64 => InitSchema::new(InitKind::Number);
     String => InitSchema::new(InitKind::String);

@@ -32,6 +32,11 @@
 #[cfg(feature = "c-header")]
 pub const C_HEADER: &str = include_str!("../c/wasmill.h");
 
+/// The examples of the README are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
+
 mod abi;
 mod batch;
 mod bind;

@@ -12,6 +12,9 @@ struct TallyArgs {
     /// Names, "quoted" too.
     names: Option<Vec<String>>,
     mode: Mode,
+    /// The mode after an overflow.
+    #[init(default = Mode::Up)]
+    after: Mode,
 }
 
 #[derive(InitArgs, Clone, Copy, PartialEq)]
@@ -35,7 +38,11 @@ impl Tally {
         }
         Ok(Self {
             value: args.start,
-            mode: args.mode,
+            mode: if args.start == i64::MAX {
+                args.after
+            } else {
+                args.mode
+            },
             names: args.names.map_or(0, |names| names.len()),
         })
     }
@@ -104,9 +111,10 @@ fn the_manifest_describes_a_state_and_its_arguments() {
                 "type": "object", "description": "How to count.", "additionalProperties": false,
                 "required": ["mode"],
                 "properties": {
-                    "start": {"type": "integer", "description": "The first number.", "minimum": -10, "default": -3},
+                    "start": {"type": "integer", "description": "The first number.", "minimum": -10, "maximum": i64::MAX, "default": -3},
                     "names": {"type": "array", "description": "Names, \"quoted\" too.", "items": {"type": "string"}},
                     "mode": {"type": "string", "enum": ["up", "Down"]},
+                    "after": {"type": "string", "description": "The mode after an overflow.", "enum": ["up", "Down"], "default": "up"},
                 },
             },
         },

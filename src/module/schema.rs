@@ -3,6 +3,8 @@
 //! The keywords are those that `docs/abi.md` lists; others are ignored. The schema comes from the
 //! guest, so nesting is bounded and no keyword can make checking slow (no patterns, no references).
 
+use std::cmp::Ordering;
+
 use serde_json::Value;
 
 /// How deep schema and arguments may nest.
@@ -45,19 +47,15 @@ fn check(
         let list: Vec<String> = allowed.iter().take(20).map(Value::to_string).collect();
         return refuse(format!("must be one of {}", list.join(", ")));
     }
-    if let (Some(found), Some(least)) = (
-        value.as_f64(),
-        schema.get("minimum").and_then(Value::as_f64),
-    ) && found < least
+    if let Some(least) = schema.get("minimum")
+        && order(&value, least) == Some(Ordering::Less)
     {
-        return refuse(format!("must be at least {least}, found {found}"));
+        return refuse(format!("must be at least {least}, found {value}"));
     }
-    if let (Some(found), Some(most)) = (
-        value.as_f64(),
-        schema.get("maximum").and_then(Value::as_f64),
-    ) && found > most
+    if let Some(most) = schema.get("maximum")
+        && order(&value, most) == Some(Ordering::Greater)
     {
-        return refuse(format!("must be at most {most}, found {found}"));
+        return refuse(format!("must be at most {most}, found {value}"));
     }
     if let (Value::String(text), Some(least)) =
         (&value, schema.get("minLength").and_then(Value::as_u64))
@@ -182,6 +180,18 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
+/// How two numbers compare; whole ones exactly, however large they are.
+fn order(a: &Value, b: &Value) -> Option<Ordering> {
+    let whole = |value: &Value| {
+        let signed = value.as_i64().map(i128::from);
+        signed.or_else(|| value.as_u64().map(i128::from))
+    };
+    match (whole(a), whole(b)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        _ => a.as_f64()?.partial_cmp(&b.as_f64()?),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,6 +202,17 @@ mod tests {
             "words":{"type":"array","items":{"type":"string","minLength":1},"minItems":1},
             "k":{"type":"integer","minimum":1,"maximum":9,"default":2},
             "mode":{"enum":["fast","exact"]}}})
+    }
+
+    #[test]
+    fn large_whole_numbers_are_compared_exactly() {
+        let schema = json!({"type":"object","properties":{
+            "n":{"type":"integer","minimum":i64::MIN,"maximum":i64::MAX}}});
+        assert!(check_init_args(&schema, json!({"n": i64::MAX})).is_ok());
+        let (path, reason) =
+            check_init_args(&schema, json!({"n": 1_u64 << 63})).expect_err("too large");
+        assert_eq!(path, "$.n");
+        assert!(reason.contains("9223372036854775807"), "{reason}");
     }
 
     #[test]

@@ -41,12 +41,27 @@ pub fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             let variants = data.variants.iter().map(|variant| &variant.ident);
             let sdk = sdk();
             let kind = quote!(#sdk::InitKind::Enum(&[#(#names),*]));
+            let json = names.iter().map(|name| json_string(name));
+            let ident = &input.ident;
+            let own: Vec<_> = data.variants.iter().map(|variant| &variant.ident).collect();
+            let as_json = quote! {
+                impl #ident {
+                    /// The variant in the manifest, for defaults.
+                    #[doc(hidden)]
+                    #[must_use]
+                    pub const fn __init_json(&self) -> &'static str {
+                        match self {
+                            #(Self::#own => #json,)*
+                        }
+                    }
+                }
+            };
             Ok(finish(
                 input,
                 &quote!(enum),
                 &quote!({ #(#renaming #variants,)* }),
                 &kind,
-                &[],
+                &[as_json],
             ))
         }
         Data::Union(_) => Err(error_at(
@@ -165,8 +180,8 @@ fn refuse_serde(attributes: &[Attribute]) -> syn::Result<()> {
 #[derive(Default)]
 struct FieldOptions {
     rename: Option<String>,
-    /// As JSON and as Rust.
-    default: Option<(String, TokenStream)>,
+    /// As JSON, an expression that gives it, and as Rust.
+    default: Option<(TokenStream, TokenStream)>,
     minimum: Option<String>,
     maximum: Option<String>,
     min_length: Option<LitInt>,
@@ -204,22 +219,29 @@ impl FieldOptions {
     }
 }
 
-fn default_value(value: &Expr) -> syn::Result<(String, TokenStream)> {
-    let rust = match value {
+/// A default as JSON and as Rust.
+fn default_value(value: &Expr) -> syn::Result<(TokenStream, TokenStream)> {
+    // A variant knows by itself what the manifest calls it.
+    if let Expr::Path(variant) = value
+        && variant.path.segments.len() > 1
+    {
+        return Ok((quote!(#variant.__init_json()), quote!(#variant)));
+    }
+    let json = json_of(value)?;
+    Ok((quote!(#json), rust_of(value)))
+}
+
+fn rust_of(value: &Expr) -> TokenStream {
+    match value {
         Expr::Array(items) => {
-            let items = items
-                .elems
-                .iter()
-                .map(|item| default_value(item).map(|(_, rust)| rust))
-                .collect::<syn::Result<Vec<_>>>()?;
+            let items = items.elems.iter().map(rust_of);
             quote!(::std::vec![#(#items),*])
         }
         Expr::Lit(literal) if matches!(literal.lit, Lit::Str(_)) => {
             quote!(::std::string::String::from(#literal))
         }
         other => quote!(#other),
-    };
-    Ok((json_of(value)?, rust))
+    }
 }
 
 /// A literal as JSON.
@@ -255,7 +277,7 @@ fn json_of(value: &Expr) -> syn::Result<String> {
     }
 }
 
-const NO_LITERAL: &str = "the manifest needs the value itself: write a number, `true`, `false`, a string, or a list of such";
+const NO_LITERAL: &str = "the manifest needs the value itself: write a number, `true`, `false`, a string, a list of such, or a variant, as in `Mode::Fast`";
 
 fn json_string(text: &str) -> String {
     let mut json = String::from("\"");

@@ -165,8 +165,8 @@ pub fn derive_arrow_type(input: TokenStream) -> TokenStream {
 
 /// Makes a type the arguments of `init`: JSON Schema for the manifest, and reading by serde.
 ///
-/// On fields, `#[init(default = 1, minimum = 0, maximum = 9, min_length = 1, min_items = 1)]`; doc
-/// comments become descriptions. Derive no `Deserialize` beside it.
+/// On fields, `#[init(default = 1, minimum = 0, maximum = 9, min_length = 1, min_items = 1)]`; the default
+/// of an enum is a variant, `#[init(default = Mode::Fast)]`. Doc comments become descriptions. Derive no `Deserialize` beside it.
 #[proc_macro_derive(InitArgs, attributes(init, serde))]
 pub fn derive_init_args(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
