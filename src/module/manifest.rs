@@ -190,10 +190,12 @@ impl Manifest {
                 ));
             }
         }
+        // The linker decides about the order of records, and not always alike.
+        functions.sort_by_cached_key(|function| (function.name.clone(), function.signature()));
         Ok(Manifest { functions })
     }
 
-    /// All UDFs, in the manifest's order.
+    /// All UDFs, by name, and overloads by their types.
     pub fn functions(&self) -> &[Arc<Function>] {
         &self.functions
     }

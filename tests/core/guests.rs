@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::Field;
-use wasmill::{Argument, Call, Engine, EngineConfig, Module, Policy, Pool, Rows};
+use wasmill::{Argument, ArgumentType, Call, Engine, EngineConfig, Module, Policy, Pool, Rows};
 
 /// One engine for all tests of a process.
 pub fn engine() -> &'static Engine {
@@ -82,14 +82,16 @@ pub fn identity() -> Module {
 
 /// Binds the first overload of a function to fields.
 pub fn bind(module: &Module, name: &str, fields: &[Field]) -> Call {
-    let function = module
-        .manifest()
-        .overloads(name)
-        .next()
-        .unwrap_or_else(|| panic!("no {name}"));
+    let types: Vec<ArgumentType> = fields
+        .iter()
+        .map(|field| ArgumentType::Typed(field.data_type().clone()))
+        .collect();
+    let resolved = module
+        .resolve(name, &types)
+        .unwrap_or_else(|e| panic!("{e}"));
     module
         .bind(
-            function,
+            &resolved.function,
             fields.iter().cloned().map(Argument::column).collect(),
         )
         .unwrap_or_else(|e| panic!("{e}"))

@@ -360,9 +360,12 @@ fn init_arguments_that_do_not_fit_are_refused(guest: &Module) {
         let error = start(init);
         assert!(matches!(error, StartError::InitArgs { .. }), "{error}");
     }
-    // The schema takes it; the guest cannot.
+    // The schema of the SDK for Rust knows the limits; in the others the guest finds out.
     let error = start(json!({"scale": u64::MAX}));
-    assert!(matches!(error, StartError::Init { .. }), "{error}");
+    assert!(
+        matches!(error, StartError::InitArgs { .. } | StartError::Init { .. }),
+        "{error}"
+    );
 }
 
 fn each_slot_says_when_it_begins_and_ends(guest: &Module) {

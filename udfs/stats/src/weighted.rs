@@ -112,7 +112,7 @@ mod tests {
             span: None,
             adjust: false,
         };
-        let mut mean = WeightedMean::init(args).ok().expect("good arguments");
+        let mut mean = WeightedMean::init(args).expect("good arguments");
         assert_eq!(mean.ewm_mean(f64::MAX), Some(f64::MAX));
         assert_eq!(mean.ewm_mean(-f64::MAX), Some(0.0));
     }
