@@ -13,6 +13,7 @@ use datafusion::prelude::SessionContext;
 
 use super::conversion;
 use super::failure::{Failure, first_paragraph};
+use super::sql_size::{check_size, quoted};
 use super::suggest::existing;
 use crate::plan::PoolArgument;
 use crate::{
@@ -356,9 +357,10 @@ fn constant(
 
 fn sql_literal(parameter: &str, text: &str, state: &SessionState) -> Result<ArrayRef, Failure> {
     let wrong = |reason: String| {
-        Failure::usage(format!("the constant {text:?} for `{parameter}` is not an SQL literal: {reason}"))
+        Failure::usage(format!("the constant {} for `{parameter}` is not an SQL literal: {reason}", quoted(text)))
             .hint("the parameter takes any type, so write the literal as in SQL: 3, 1.5, true, 'text', null, DATE '2020-01-01'")
     };
+    check_size(text).map_err(wrong)?;
     let empty = DFSchema::empty();
     let expression = state
         .create_logical_expr(text, &empty)

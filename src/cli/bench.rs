@@ -22,6 +22,7 @@ use super::io::Format;
 use super::loading::load;
 use super::options::{at_least_one, bytes, duration, init_args};
 use super::run::session;
+use super::runtime::runtime;
 use super::terminal::progress;
 use super::{print, say};
 use crate::plan::Pools;
@@ -117,19 +118,21 @@ fn bench_duration(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn execute(args: BenchArgs, json: bool) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure {
-            exit: Exit::Failed,
-            message: format!("the runtime cannot be started: {e}"),
-            hint: None,
-        })?;
+    let runtime = runtime(None)?;
     let keeper = PoolKeeper::default();
     let result = runtime.block_on(async {
+        // A task of its own, for the threads of the runtime have the stack that planning needs.
+        let mut benching = tokio::spawn(bench(args, json, keeper.clone()));
         tokio::select! {
-            result = bench(args, json, keeper.clone()) => result,
-            exit = signalled() => Err(Failure::stopped(exit)),
+            result = &mut benching => result.unwrap_or_else(|e| Err(Failure {
+                exit: Exit::Failed,
+                message: format!("internal error: {e}"),
+                hint: None,
+            })),
+            exit = signalled() => {
+                benching.abort();
+                Err(Failure::stopped(exit))
+            }
         }
     });
     let stopped = result

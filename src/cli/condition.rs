@@ -11,6 +11,7 @@ use super::arguments::find_column;
 use super::conversion::ConversionError;
 use super::failure::{Exit, Failure, first_paragraph};
 use super::io::{InputError, OutputError};
+use super::sql_size::{check_size, quoted};
 use crate::Error;
 use crate::plan::find_error;
 
@@ -22,7 +23,7 @@ pub(crate) fn filter(
     state: &SessionState,
 ) -> Result<LogicalPlanBuilder, Failure> {
     let wrong = |reason: String| {
-        Failure::usage(format!("the condition --where {text:?} cannot be used: {reason}"))
+        Failure::usage(format!("the condition --where {} cannot be used: {reason}", quoted(text)))
             .hint("write it as in SQL, over the columns of the input: \"delay > 0 AND origin = 'JFK'\"; names with capital letters stand in double quotes")
     };
     let refused = |error: DataFusionError| match error.find_root() {
@@ -41,6 +42,7 @@ pub(crate) fn filter(
         },
         other => wrong(first_paragraph(&other.strip_backtrace())),
     };
+    check_size(text).map_err(wrong)?;
     let condition = state
         .create_logical_expr(text, rows.schema())
         .map_err(refused)?;
@@ -56,7 +58,7 @@ pub(crate) fn unplannable(text: &str, error: &DataFusionError) -> Failure {
     let reason = error.find_root().strip_backtrace();
     let reason = reason.lines().next().unwrap_or_default();
     let reason: String = reason.chars().take(200).collect();
-    Failure::usage(format!("the condition --where {text:?} cannot be used: {reason}"))
+    Failure::usage(format!("the condition --where {} cannot be used: {reason}", quoted(text)))
         .hint("compare columns with values of their types; a CSV column with a placeholder is text unless --null names it")
 }
 
@@ -71,7 +73,8 @@ pub(crate) fn explain(condition: Option<&str>, error: DataFusionError) -> Failur
         (Some(text), Some((reason, hint))) if !known => Failure {
             exit: Exit::Failed,
             message: format!(
-                "the condition --where {text:?} cannot be computed for a row: {reason}"
+                "the condition --where {} cannot be computed for a row: {reason}",
+                quoted(text)
             ),
             hint: Some(hint.to_owned()),
         },

@@ -15,6 +15,19 @@ pub(crate) fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
         .map_err(|_| "a whole number of at least 1 is expected".to_owned())
 }
 
+/// Threads that one process may reasonably have for reading and planning.
+const MOST_THREADS: usize = 1_024;
+
+/// A number of threads that a system can be asked for.
+pub(crate) fn threads(text: &str) -> Result<NonZeroUsize, String> {
+    match at_least_one(text)? {
+        number if number.get() > MOST_THREADS => Err(format!(
+            "at most {MOST_THREADS} are accepted; one for each processor is usually best"
+        )),
+        number => Ok(number),
+    }
+}
+
 /// Bytes with a unit. A bare number is refused: nobody could tell bytes from mebibytes by it.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     if text.trim().bytes().all(|b| b.is_ascii_digit()) {

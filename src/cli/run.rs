@@ -25,9 +25,11 @@ use super::io::{self, CsvDialect, Encoding, Format, Input, Output, ReadOptions};
 use super::loading::load;
 use super::options::{
     Compression, EnvOption, GrantOption, at_least_one, bytes, delimiter, duration, init_args,
+    threads,
 };
 use super::report::{Done, MetricsForm, report, rows_written};
 use super::row_errors::{OnError, RowErrors, error_limit};
+use super::runtime::runtime;
 use super::terminal::progress;
 use super::{say, without_effect};
 use crate::plan::{ErrorLimit, Patience, PoolCall, PoolStage, Pools, query_planner};
@@ -192,7 +194,7 @@ pub(crate) struct RunArgs {
     env: Vec<EnvOption>,
 
     /// Threads that read, plan and write; slots have threads of their own [default: one per CPU]
-    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
 
     /// Report what the run did: text to stderr, json to stdout (stderr where the rows go to stdout)
@@ -219,15 +221,7 @@ const LARGEST_SCAN: usize = 1 << 16;
 const DEFAULT_BATCH: NonZeroUsize = NonZeroUsize::new(8_192).unwrap();
 
 pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if let Some(threads) = args.threads {
-        builder.worker_threads(threads.get());
-    }
-    let runtime = builder.enable_all().build().map_err(|e| Failure {
-        exit: Exit::Failed,
-        message: format!("the runtime cannot be started: {e}"),
-        hint: None,
-    })?;
+    let runtime = runtime(args.threads)?;
     let pool = PoolKeeper::default();
     let result = runtime.block_on(async {
         // A task of its own: it may wait for the standard input, and signals must be heard meanwhile.
@@ -536,7 +530,8 @@ fn scan(input: &Input, args: &RunArgs, state: &SessionState) -> Result<LogicalPl
         rows = condition::filter(rows, text, &input.table.schema(), state)?;
     }
     if let Some(limit) = args.limit {
-        rows = rows.limit(0, Some(limit))?;
+        // Larger numbers do not fit a plan, nor rows a file.
+        rows = rows.limit(0, Some(limit.min(i64::MAX as usize)))?;
     }
     Ok(rows.build()?)
 }

@@ -14,6 +14,7 @@ mod ipc_read;
 mod json_read;
 mod live;
 mod output;
+mod parquet_check;
 mod parquet_table;
 mod schema;
 mod sink;

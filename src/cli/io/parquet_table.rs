@@ -23,6 +23,7 @@ use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::in_order::InOrderExec;
+use super::parquet_check::check_depth;
 use super::schema::{check_names, merge_schemas};
 use super::{InputError, Source};
 use crate::cli::terminal::guarded;
@@ -94,7 +95,7 @@ impl ParquetTable {
 async fn locate(store: &dyn ObjectStore, source: &Source) -> Result<ObjectMeta, InputError> {
     let name = source.name();
     let unsupported = |reason: String| InputError::unsupported(name, reason);
-    source.open_file()?;
+    check_depth(name, &mut source.open_file()?)?;
     let path = source.path().unwrap_or(name);
     let absolute = std::fs::canonicalize(path).map_err(InputError::read(name))?;
     let location =
