@@ -112,21 +112,22 @@ pub(crate) fn clean_line(text: &str) -> String {
     line
 }
 
-/// Makes bytes of a guest fit for a terminal: invalid UTF-8 replaced, control characters escaped.
+/// Makes bytes of a guest fit for a terminal: invalid UTF-8 replaced, characters that mislead escaped.
 pub(crate) fn clean_text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for c in String::from_utf8_lossy(bytes).chars() {
         match c {
             '\n' | '\t' => text.push(c),
-            // Bidirectional overrides can make a line read as another.
-            '\u{61c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' => text.extend(c.escape_unicode()),
-            c if c.is_control() => text.extend(c.escape_default()),
+            c if misleads(c) => text.extend(c.escape_default()),
             c => text.push(c),
         }
     }
     text
+}
+
+/// Whether a character moves the cursor or changes how others are shown: control characters, line
+/// separators, and marks of direction, which can make a line read as another.
+pub(crate) fn misleads(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

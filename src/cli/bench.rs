@@ -24,7 +24,7 @@ use super::options::{at_least_one, bytes, duration, init_args};
 use super::run::session;
 use super::runtime::runtime;
 use super::terminal::progress;
-use super::{print, say};
+use super::{json_text, print, say};
 use crate::plan::Pools;
 use crate::{LogSink, Policy, Pool};
 
@@ -233,9 +233,7 @@ async fn bench(args: BenchArgs, json: bool, keeper: PoolKeeper) -> Result<(), Fa
         results,
     };
     let text = match json {
-        true => serde_json::to_string_pretty(&report)
-            .map(|json| format!("{json}\n"))
-            .map_err(|e| Failure::io(e.to_string()))?,
+        true => format!("{}\n", json_text(&report)?),
         false => report.text(),
     };
     print(&text)

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::failure::Failure;
 use super::loading::load;
 use super::terminal::{counted, progress};
-use super::{print, say};
+use super::{json_text, print, say};
 use crate::EngineConfig;
 use crate::module::cached_module;
 
@@ -92,8 +92,7 @@ pub(crate) fn execute(args: &CacheArgs, json: bool) -> Result<(), Failure> {
     let listing = list()?;
     match args.verb {
         CacheVerb::Ls if json => {
-            let text =
-                serde_json::to_string_pretty(&listing).map_err(|e| Failure::io(e.to_string()))?;
+            let text = json_text(&listing)?;
             print(&format!("{text}\n"))
         }
         CacheVerb::Ls => {

@@ -4,6 +4,8 @@
 //! default, so that clap reads, checks and explains all of them alike.
 
 use std::env;
+use std::fmt::Display;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, Subcommand};
@@ -11,8 +13,8 @@ use serde::Serialize;
 use toml::Value;
 
 use super::failure::Failure;
-use super::print;
 use super::suggest::existing;
+use super::{json_text, print};
 
 /// The flags that are settings.
 const SETTINGS: [&str; 13] = [
@@ -30,6 +32,9 @@ const SETTINGS: [&str; 13] = [
     "threads",
     "timeout",
 ];
+
+/// Those that are on or off.
+const FLAGS: [&str; 2] = ["json", "quiet"];
 
 /// The project's file, looked for in the current folder.
 const PROJECT_FILE: &str = "wasmill.toml";
@@ -154,16 +159,17 @@ fn user_file() -> Option<PathBuf> {
 }
 
 fn read(path: &Path, values: &mut Vec<(String, String, PathBuf)>) -> Result<(), Failure> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(e) => {
-            return Err(Failure::usage(format!(
-                "cannot read the settings in {}: {e}",
-                path.display()
-            )));
-        }
+    let unreadable = |reason: &dyn Display| {
+        let file = path.display();
+        Failure::usage(format!("cannot read the settings in {file}: {reason}"))
     };
+    // Looked at before it is opened: opening a FIFO would wait for a writer.
+    match std::fs::metadata(path) {
+        Ok(about) if !about.is_file() => return Err(unreadable(&"it is not a regular file")),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        _ => {}
+    }
+    let text = std::fs::read_to_string(path).map_err(|e| unreadable(&e))?;
     let table: toml::Table = text.parse().map_err(|e| {
         Failure::usage(format!(
             "the settings in {} are malformed: {e}",
@@ -190,6 +196,12 @@ fn read(path: &Path, values: &mut Vec<(String, String, PathBuf)>) -> Result<(), 
                 )));
             }
         };
+        if FLAGS.contains(&name.as_str()) && !matches!(text.as_str(), "true" | "false") {
+            return Err(Failure::usage(format!(
+                "the setting `{name}` in {} is {text:?}; true or false is expected",
+                path.display()
+            )));
+        }
         values.push((name, text, path.to_owned()));
     }
     Ok(())
@@ -225,7 +237,7 @@ pub(crate) fn execute(
             schema_version: 1,
             settings: shown,
         };
-        let text = serde_json::to_string_pretty(&all).map_err(|e| Failure::io(e.to_string()))?;
+        let text = json_text(&all)?;
         return print(&format!("{text}\n"));
     }
     let mut text = String::new();
@@ -304,6 +316,7 @@ mod tests {
                 .unwrap()
                 .contains("`slots`")
         );
+        assert!(load("quiet = \"maybe\"\n").is_err());
         assert!(load("slots = [4]\n").is_err());
         assert!(load("slots = \n").is_err());
     }

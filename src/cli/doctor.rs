@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::failure::{Exit, Failure};
 use super::loading::engine;
-use super::print;
+use super::{json_text, print};
 use crate::{EngineConfig, Module};
 
 const EXAMPLES: &str = "\
@@ -69,7 +69,7 @@ pub(crate) fn execute(_args: &DoctorArgs, json: bool) -> Result<(), Failure> {
             version: env!("CARGO_PKG_VERSION"),
             findings,
         };
-        serde_json::to_string_pretty(&all).map_err(|e| Failure::io(e.to_string()))?
+        json_text(&all)?
     } else {
         let lines: Vec<String> = findings
             .iter()

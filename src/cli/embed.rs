@@ -1,13 +1,14 @@
 //! `wasmill embed`: gives a module its manifest, for languages that cannot write custom sections.
 
 use std::fs;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use wasmparser::{Parser, Payload};
 
-use super::failure::Failure;
-use super::io::StagedFile;
+use super::failure::{Failure, is_broken_pipe};
+use super::io::{STANDARD, StagedFile};
 use super::say;
 use crate::{ModuleInfo, ModuleLimits};
 
@@ -29,7 +30,7 @@ pub(crate) struct EmbedArgs {
     /// The manifest, a JSON file
     manifest: PathBuf,
 
-    /// Output file [default: the module itself]
+    /// Output file, or - for the standard output [default: the module itself]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -61,16 +62,36 @@ pub(crate) fn execute(args: &EmbedArgs) -> Result<(), Failure> {
         .map_or_else(|| "module".to_owned(), |s| s.to_string_lossy().into_owned());
     let info = ModuleInfo::from_bytes(&name, &bytes, &ModuleLimits::default())?;
     let target = args.output.as_ref().unwrap_or(&args.module);
-    let staged = StagedFile::create(target)?;
-    fs::write(staged.path(), &bytes)
-        .map_err(|e| Failure::io(format!("cannot write {}: {e}", target.display())))?;
-    staged.commit()?;
+    let name = if target == Path::new(STANDARD) {
+        write_to_stdout(&bytes)?;
+        "the standard output".to_owned()
+    } else {
+        let staged = StagedFile::create(target)?;
+        fs::write(staged.path(), &bytes)
+            .map_err(|e| Failure::io(format!("cannot write {}: {e}", target.display())))?;
+        staged.commit()?;
+        target.display().to_string()
+    };
     let udfs = match info.manifest.functions().len() {
         1 => "1 UDF".to_owned(),
         n => format!("{n} UDFs"),
     };
-    say(&format!("{udfs} → {}", target.display()));
+    say(&format!("{udfs} → {name}"));
     Ok(())
+}
+
+fn write_to_stdout(module: &[u8]) -> Result<(), Failure> {
+    let mut stdout = std::io::stdout().lock();
+    if stdout.is_terminal() {
+        return Err(Failure::io("a module is not for a terminal")
+            .hint("name a file with -o FILE, or send it into a pipe"));
+    }
+    match stdout.write_all(module).and_then(|()| stdout.flush()) {
+        Err(error) if !is_broken_pipe(&error) => Err(Failure::io(format!(
+            "cannot write to the standard output: {error}"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The records one a line, as the ABI has them; they may be given so, or spread over lines, or in an

@@ -8,7 +8,7 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 
 use super::failure::Failure;
-use super::print;
+use super::{json_text, print};
 use crate::{
     Function, ModuleInfo, ModuleLimits, NullHandling, ParameterType, ResultType, State, StateKind,
     Volatility,
@@ -43,7 +43,7 @@ pub(crate) fn execute(args: &InspectArgs, json: bool) -> Result<(), Failure> {
             schema_version: 1,
             info: &info,
         };
-        serde_json::to_string_pretty(&inspected).map_err(|e| Failure::io(e.to_string()))?
+        json_text(&inspected)?
     } else {
         describe(&info)
     };

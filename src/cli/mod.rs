@@ -36,7 +36,7 @@ use serde::Serialize;
 
 use config::Settings;
 use failure::{Exit, Failure};
-use terminal::{Color, printable};
+use terminal::{Color, printable, printable_json};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -110,10 +110,10 @@ pub fn main() -> ExitCode {
         Err(message) => return refuse(&message, &settings),
     };
     cli.shared.color.apply();
-    terminal::start_logging(cli.shared.verbose);
     let result = match unreadable {
         Some(failure) => Err(failure),
-        None => execute(cli.verb, cli.shared, &settings, command),
+        None => terminal::start_logging(cli.shared.verbose)
+            .and_then(|()| execute(cli.verb, cli.shared, &settings, command)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -194,9 +194,9 @@ fn report(failure: &Failure, json: bool) {
             hint: failure.hint.as_deref(),
             exit_code: failure.exit as u8,
         };
+        let text = serde_json::to_string(&report).unwrap_or_default();
         // Nothing is left to be told when stderr is closed.
-        let _ = serde_json::to_writer(&mut stderr, &report);
-        let _ = writeln!(stderr);
+        let _ = writeln!(stderr, "{}", printable_json(&text));
         return;
     }
     let styles = Cli::command().get_styles().clone();
@@ -225,6 +225,12 @@ fn one_message(text: &str) -> String {
         shown.push_str(line);
     }
     shown
+}
+
+/// A listing as JSON for programs.
+fn json_text(listing: &impl Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(listing).map_err(|e| Failure::io(e.to_string()))?;
+    Ok(printable_json(&text).into_owned())
 }
 
 /// Writes to stdout; a closed pipe ends the command without complaint.

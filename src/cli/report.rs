@@ -10,7 +10,7 @@ use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::failure::Failure;
-use super::{print, say};
+use super::{json_text, print, say};
 use crate::PoolMetrics;
 
 /// Forms of the metrics.
@@ -77,8 +77,7 @@ pub(crate) fn report(
                 output_bytes: done.bytes,
                 pools: vec![done.pool],
             };
-            let text =
-                serde_json::to_string_pretty(&metrics).map_err(|e| Failure::io(e.to_string()))?;
+            let text = json_text(&metrics)?;
             match done.bytes {
                 Some(_) => print(&format!("{text}\n")),
                 // The standard output has the rows.

@@ -12,7 +12,7 @@ use datafusion::logical_expr::Expr;
 use super::arguments::find_column;
 use super::columns::split;
 use super::failure::Failure;
-use super::io::{Encoder, Encoding, Format, OutputError, StagedFile, check_columns};
+use super::io::{Encoder, Encoding, Format, OutputError, StagedFile, check_columns, followed};
 use crate::Call;
 use crate::plan::{DeadLetters, ErrorLimit, RowErrorAction, RowErrorPolicy, dead_letter_schema};
 
@@ -121,7 +121,8 @@ impl RowErrors {
 /// Whether both names stand for one file, which need not exist.
 fn same_file(a: &Path, b: &Path) -> bool {
     let place = |path: &Path| {
-        std::fs::canonicalize(path).ok().or_else(|| {
+        let path = followed(path)?;
+        std::fs::canonicalize(&path).ok().or_else(|| {
             let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
             let parent = std::fs::canonicalize(parent.unwrap_or(Path::new("."))).ok()?;
             Some(parent.join(path.file_name()?))
@@ -191,8 +192,8 @@ impl DeadLetterFile {
         }))
     }
 
-    /// Makes the file appear.
-    pub(crate) fn commit(self) -> Result<(), OutputError> {
+    /// Writes the last of the file, so that nothing but its name can be in the way of its appearance.
+    pub(crate) fn finish(&self) -> Result<(), OutputError> {
         let encoder = self
             .encoder
             .lock()
@@ -201,7 +202,17 @@ impl DeadLetterFile {
         if let Some(encoder) = encoder {
             encoder.finish().map_err(|e| e.at(self.file.target()))?;
         }
-        self.file.commit().map(drop)
+        self.file.seal().map(drop)
+    }
+
+    /// Makes the file appear; `output` has before.
+    pub(crate) fn commit(self, output: &Path) -> Result<(), Failure> {
+        self.file.commit().map(drop).map_err(|e| {
+            Failure::from(e).hint(format!(
+                "{} is complete; its dead letters are lost",
+                output.display()
+            ))
+        })
     }
 }
 

@@ -388,10 +388,14 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
         Err(error) => return Err(condition::explain(args.condition.as_deref(), error)),
     };
     let name = place.name().to_owned();
-    if let Some(letters) = row_errors.letters {
-        letters.commit()?;
+    // There are no dead letters without their output.
+    if let Some(letters) = &row_errors.letters {
+        letters.finish()?;
     }
     let bytes = place.commit()?;
+    if let Some(letters) = row_errors.letters {
+        letters.commit(&name)?;
+    }
     drop(session);
     let done = Done {
         rows,

@@ -8,7 +8,7 @@ use super::failure::{Exit, Failure};
 
 /// Bytes of stack of each thread. Types and conditions nest, and what reads and plans them calls itself
 /// once a level; what nests deeper than fits is refused before. Memory is used as far as it is needed.
-const STACK: usize = 64 << 20;
+const STACK: usize = 128 << 20;
 
 /// Starts the threads; without a number, one for each processor.
 pub(crate) fn runtime(threads: Option<NonZeroUsize>) -> Result<Runtime, Failure> {

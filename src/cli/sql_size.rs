@@ -5,7 +5,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 /// Words and signs of an expression that may depend on each other. Planners call themselves once an
 /// operator, and a chain of `OR` nests as brackets do.
-const LONGEST_CHAIN: usize = 4_000;
+const LONGEST_CHAIN: usize = 2_000;
 
 /// SQL as it is shown in messages: it may be as long as a command line.
 pub(crate) fn quoted(text: &str) -> String {

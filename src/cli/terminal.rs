@@ -13,6 +13,9 @@ use indicatif::{
 };
 use tracing_subscriber::EnvFilter;
 
+use super::failure::Failure;
+use crate::abi::frame::misleads;
+
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Color {
@@ -37,15 +40,27 @@ impl Color {
     }
 }
 
+/// The variable that chooses what is logged.
+const LOG: &str = "WASMILL_LOG";
+
 /// Sends the library's own log to stderr: warnings, and more for each `-v`.
-pub(crate) fn start_logging(verbose: u8) {
+pub(crate) fn start_logging(verbose: u8) -> Result<(), Failure> {
     let level = match verbose {
         0 => "wasmill=warn",
         1 => "wasmill=info",
         2 => "wasmill=debug",
         _ => "trace",
     };
-    let filter = EnvFilter::try_from_env("WASMILL_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    let filter = match std::env::var_os(LOG).filter(|value| !value.is_empty()) {
+        None => EnvFilter::new(level),
+        Some(value) => {
+            let text = value.to_string_lossy();
+            EnvFilter::builder().parse(&text).map_err(|e| {
+                Failure::usage(format!("the variable {LOG} is {text:?}, which cannot be used: {e}"))
+                    .hint("write a level, as debug, or levels by module, as wasmill=debug,datafusion=info")
+            })?
+        }
+    };
     let colour = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -54,6 +69,7 @@ pub(crate) fn start_logging(verbose: u8) {
         .compact();
     // An embedder that calls this may have one of its own.
     let _ = subscriber.try_init();
+    Ok(())
 }
 
 thread_local! {
@@ -96,16 +112,29 @@ pub(crate) async fn guarded<T>(work: impl Future<Output = T>) -> Result<T, Strin
     .await
 }
 
-/// Text of files and modules without the characters that steer a terminal.
+/// Text of files and modules without the characters that steer a terminal or mislead its reader.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if !text.contains(steers) {
+    escaped(text, |c| c.escape_default().to_string())
+}
+
+/// [`printable`] for JSON, which stays the same JSON.
+pub(crate) fn printable_json(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| {
+        let mut units = [0; 2];
+        let units = c.encode_utf16(&mut units);
+        units.iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    })
+}
+
+fn escaped(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
+    let hidden = |c: char| misleads(c) && !matches!(c, '\n' | '\t');
+    if !text.contains(hidden) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        match steers(c) {
-            true => shown.extend(c.escape_default()),
+        match hidden(c) {
+            true => shown.push_str(&escape(c)),
             false => shown.push(c),
         }
     }
@@ -154,4 +183,33 @@ fn put(bar: &mut dyn std::fmt::Write, count: u64) {
 /// `1 call`, `2 calls`.
 pub(crate) fn counted(count: u64, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_mislead_are_shown_as_what_they_are() {
+        assert_eq!(printable("a\tß\n漢 ✓"), "a\tß\n漢 ✓");
+        assert_eq!(
+            printable("a\u{202e}b\u{9b}c\x1b["),
+            "a\\u{202e}b\\u{9b}c\\u{1b}["
+        );
+        for c in [
+            '\u{61c}', '\u{85}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{2029}', '\u{202a}',
+            '\u{2066}', '\u{2069}',
+        ] {
+            assert!(!printable(&format!("x{c}y")).contains(c), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn json_is_the_same_when_it_is_made_printable() {
+        let text = "a\u{202e}b\u{9b}\u{7f}\n";
+        let json = serde_json::to_string(text).unwrap();
+        let shown = printable_json(&json);
+        assert_eq!(shown, r#""a\u202eb\u009b\u007f\n""#);
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
+    }
 }

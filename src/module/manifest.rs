@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::ModuleLimits;
 use super::types::TypeRecord;
-use crate::abi::frame::clean_line;
+use crate::abi::frame::{clean_line, misleads};
 
 /// The ABI version that this host speaks.
 pub const ABI_VERSION: u32 = 1;
@@ -413,10 +413,7 @@ pub(crate) fn check_propagates(data_type: &DataType) -> Result<(), String> {
 
 impl ParameterRecord {
     fn check(self) -> Result<Parameter, String> {
-        if self.name.is_empty()
-            || self.name.len() > MAX_NAME
-            || self.name.chars().any(char::is_control)
-        {
+        if self.name.is_empty() || self.name.len() > MAX_NAME || self.name.chars().any(misleads) {
             return Err(format!("{:?} is not a parameter name", bounded(&self.name)));
         }
         let accepts = if self.any {
@@ -511,7 +508,7 @@ fn is_name(name: &str) -> bool {
 fn check_symbol(symbol: &str) -> Result<(), String> {
     if symbol.is_empty()
         || symbol.len() > MAX_NAME.saturating_mul(4)
-        || symbol.chars().any(char::is_control)
+        || symbol.chars().any(misleads)
     {
         return Err(format!("{:?} is not an export symbol", bounded(symbol)));
     }

@@ -24,8 +24,8 @@ use self::trial::Settings;
 use super::failure::{Exit, Failure};
 use super::loading::load;
 use super::options::{bytes, duration, init_args};
-use super::print;
 use super::terminal::without_panic_output;
+use super::{json_text, print};
 use crate::{Function, Module, Policy};
 
 const EXAMPLES: &str = "\
@@ -128,7 +128,7 @@ pub(crate) fn execute(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let summary = Summary::of(&reports);
     if json {
         let report = Report::new(module.name(), module.digest().to_string(), &reports);
-        let text = serde_json::to_string_pretty(&report).map_err(|e| Failure::io(e.to_string()))?;
+        let text = json_text(&report)?;
         print(&format!("{text}\n"))?;
     } else {
         print(&summary.text())?;

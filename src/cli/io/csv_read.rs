@@ -1,18 +1,20 @@
 //! CSV: types guessed from the first rows, an empty field is a null.
 
-use std::io::{BufRead, BufReader, Read};
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
+use arrow::compute::cast;
 use arrow::csv::reader::Format;
 use arrow::csv::{Reader, ReaderBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use regex::Regex;
 
-use super::live::{LiveBatches, PushDecoder};
+use super::live::{Lines, LiveBatches, PushDecoder};
 use super::schema::{SAMPLE, check_names, merge_schemas};
 use super::{Format as FileFormat, InputError, Source};
 
@@ -88,12 +90,23 @@ pub(super) fn infer(
         let wrong = |e: ArrowError| failed(name.to_owned(), &e, None);
         let mut reader = source.look()?;
         let format = dialect.format(source);
-        let schema = match first_lines(&mut reader, live).map_err(InputError::read(name))? {
-            Some(lines) => format.infer_schema(lines.as_slice(), Some(SAMPLE)),
-            None => format.infer_schema(reader, Some(if live { 1 } else { SAMPLE })),
+        let delimiter = dialect.delimiter(source);
+        let lines = match live {
+            true => first_lines(&mut reader, delimiter).map_err(InputError::read(name))?,
+            false => None,
         };
-        let (schema, _) = schema.map_err(wrong)?;
+        let (sample, rows): (Box<dyn Read>, usize) = match &lines {
+            Some(lines) => (Box::new(Cursor::new(lines.clone())), SAMPLE),
+            None => (Box::new(reader), if live { 1 } else { SAMPLE }),
+        };
+        let (schema, rows) = format.infer_schema(sample, Some(rows)).map_err(wrong)?;
         check_names(name, &schema)?;
+        let again: Box<dyn Read> = match lines {
+            Some(lines) => Box::new(Cursor::new(lines)),
+            None => Box::new(source.look()?),
+        };
+        let schema =
+            without_impossible_dates(source, dialect, schema, again, rows).map_err(wrong)?;
         common = Some(match common {
             None => schema,
             Some(common) => {
@@ -132,22 +145,61 @@ pub(crate) fn other_delimiter(format: FileFormat, schema: &Schema) -> Option<Str
 }
 
 /// The lines that are there without waiting, if they are a header and a row at least.
-fn first_lines(reader: &mut impl BufRead, live: bool) -> std::io::Result<Option<Vec<u8>>> {
-    if !live {
-        return Ok(None);
-    }
+fn first_lines(reader: &mut impl BufRead, delimiter: u8) -> std::io::Result<Option<Vec<u8>>> {
     let there = reader.fill_buf()?;
-    let ends: Vec<usize> = there
+    let mut lines = Lines::new(Some(delimiter));
+    let end = lines.complete(there);
+    Ok(match lines.count() {
+        0 | 1 => None,
+        _ => there.get(..end).map(<[u8]>::to_vec),
+    })
+}
+
+/// The schema with text in place of dates and times where one of the first `rows` rows has one that does
+/// not exist. Types are guessed from the look of values, which a 30th of February has.
+fn without_impossible_dates(
+    source: &Source,
+    dialect: &CsvDialect,
+    schema: Schema,
+    sample: Box<dyn Read>,
+    rows: usize,
+) -> Result<Schema, ArrowError> {
+    let of_time: Vec<usize> = schema
+        .fields()
         .iter()
         .enumerate()
-        .filter(|(_, byte)| **byte == b'\n')
-        .map(|(at, _)| at)
+        .filter(|(_, field)| field.data_type().is_temporal())
+        .map(|(i, _)| i)
         .collect();
-    Ok(match ends.as_slice() {
-        // A quoted line end would cut a row short; then one whole row is waited for.
-        [_, .., last] if !there.contains(&b'"') => there.get(..=*last).map(<[u8]>::to_vec),
-        _ => None,
-    })
+    if of_time.is_empty() {
+        return Ok(schema);
+    }
+    let as_text = |field: &Arc<Field>| {
+        let text = field.as_ref().clone().with_data_type(DataType::Utf8);
+        Arc::new(text)
+    };
+    let texts: Vec<Arc<Field>> = schema.fields().iter().map(as_text).collect();
+    let reader = dialect
+        .reader(source, &Arc::new(Schema::new(texts)))
+        .with_batch_size(rows.max(1))
+        .with_projection(of_time.clone())
+        .build(sample)?;
+    let mut impossible: HashSet<usize> = HashSet::new();
+    for batch in reader.take(1) {
+        let batch = batch?;
+        for (column, i) in batch.columns().iter().zip(&of_time) {
+            let field = schema.field(*i);
+            if cast(column, field.data_type())?.null_count() > column.null_count() {
+                impossible.insert(*i);
+            }
+        }
+    }
+    let fields = schema.fields().iter().enumerate();
+    let fields = fields.map(|(i, field)| match impossible.contains(&i) {
+        true => as_text(field),
+        false => Arc::clone(field),
+    });
+    Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// Both schemas with the types that hold the columns of either.
@@ -236,8 +288,10 @@ pub(super) fn live(
     let decoder = LiveCsv {
         decoder,
         batch_size,
+        schema: Arc::clone(schema),
     };
-    LiveBatches::open(source, decoder, patience, true, |name, e| {
+    let delimiter = Some(dialect.delimiter(source));
+    LiveBatches::open(source, decoder, patience, delimiter, |name, e| {
         failed(name, e, None)
     })
 }
@@ -245,6 +299,8 @@ pub(super) fn live(
 pub(super) struct LiveCsv {
     decoder: arrow::csv::reader::Decoder,
     batch_size: usize,
+    /// All columns.
+    schema: SchemaRef,
 }
 
 impl PushDecoder for LiveCsv {
@@ -257,7 +313,12 @@ impl PushDecoder for LiveCsv {
     }
 
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
-        self.decoder.flush()
+        self.decoder.flush().map_err(|e| match &e {
+            ArrowError::ParseError(text) => {
+                explain(text, &self.schema).map_or(e, ArrowError::ParseError)
+            }
+            _ => e,
+        })
     }
 }
 
@@ -293,21 +354,40 @@ fn failed(path: PathBuf, error: &ArrowError, schema: Option<&Schema>) -> InputEr
     }
 }
 
-/// arrow-csv's "Error while parsing value 'V' as type 'T' for column C at line L. Row data: …", with
-/// the column's name, the line that an editor shows, and what to do. `None` when it is worded otherwise.
+/// What arrow-csv says about a value that is not of its column's type, with the column's name, the line
+/// that an editor shows, and what to do. `None` when it is worded otherwise.
 fn explain(text: &str, schema: &Schema) -> Option<String> {
-    let (before, _) = text.split_once(". Row data: ")?;
-    let (before, line) = before.rsplit_once(" at line ")?;
-    let (before, column) = before.rsplit_once(" for column ")?;
-    let (value, data_type) = before
-        .strip_prefix("Error while parsing value '")?
-        .rsplit_once("' as type '")?;
+    let (column, line, what) = match text.strip_prefix("Error while parsing value '") {
+        // "V' as type 'T' for column C at line L. Row data: …"
+        Some(text) => {
+            let (before, _) = text.split_once(". Row data: ")?;
+            let (before, line) = before.rsplit_once(" at line ")?;
+            let (before, column) = before.rsplit_once(" for column ")?;
+            let (value, _) = before.rsplit_once("' as type '")?;
+            (column, line, Some(value))
+        }
+        // "Error parsing column C at line L: Parser error: Error parsing timestamp from 'V': …"
+        None => {
+            let (column, text) = text
+                .strip_prefix("Error parsing column ")?
+                .split_once(" at line ")?;
+            let (line, reason) = text.split_once(": ")?;
+            let value = reason
+                .strip_prefix("Parser error: Error parsing timestamp from '")
+                .and_then(|text| text.rsplit_once("': "));
+            (column, line, value.map(|(value, _)| value))
+        }
+    };
     // It counts from the first row of data as 1; the header is a line too.
     let line = line.parse::<usize>().ok()?.saturating_add(1);
-    let column = schema.fields().get(column.parse::<usize>().ok()?)?.name();
-    let data_type = data_type.trim_end_matches('\'');
+    let field = schema.fields().get(column.parse::<usize>().ok()?)?;
+    let (name, data_type) = (field.name(), field.data_type());
+    let what = match what {
+        Some(value) => format!("{value:?} is not {data_type}"),
+        None => format!("a value does not fit {data_type}"),
+    };
     Some(format!(
-        "line {line}, column `{column}`: {value:?} is not {data_type}, the type of the column's first values; correct it, or leave it empty for a null"
+        "line {line}, column `{name}`: {what}, the type of the column's first values; correct it, leave it empty for a null, or put its row among the first {SAMPLE}, which decide the type"
     ))
 }
 
@@ -352,7 +432,7 @@ mod tests {
             "Error while parsing value 'x' as type 'Int64' for column 0 at line 1. Row data: '[x]'";
         assert_eq!(
             explain(text, &schema).unwrap(),
-            "line 2, column `a`: \"x\" is not Int64, the type of the column's first values; correct it, or leave it empty for a null"
+            "line 2, column `a`: \"x\" is not Int64, the type of the column's first values; correct it, leave it empty for a null, or put its row among the first 10000, which decide the type"
         );
         assert_eq!(explain("something else", &schema), None);
     }

@@ -47,6 +47,7 @@ pub(crate) async fn open(
         csv,
     } = options;
     let sources = expand::sources(inputs)?;
+    sources.iter().try_for_each(Source::check_not_empty)?;
     let format = match format {
         Some(format) => format,
         None => common_format(&sources)?,

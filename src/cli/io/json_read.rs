@@ -258,7 +258,7 @@ pub(super) fn live(
         .build_decoder()
         .map_err(wrong)?;
     let decoder = LiveJson(decoder, Arc::new(schema));
-    LiveBatches::open(source, decoder, patience, false, |name, e| {
+    LiveBatches::open(source, decoder, patience, None, |name, e| {
         decode_error(&name, 0, e)
     })
 }

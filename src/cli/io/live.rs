@@ -36,19 +36,19 @@ pub(super) struct LiveBatches<D> {
     /// When the first of the waiting rows came.
     since: Option<Instant>,
     ended: bool,
-    quotes: Quotes,
+    lines: Lines,
     name: PathBuf,
     explain: fn(PathBuf, &ArrowError) -> InputError,
 }
 
 impl<D: PushDecoder> LiveBatches<D> {
-    /// Reads `source` on a thread of its own. `quoted` says that line ends within double quotes end no
-    /// row.
+    /// Reads `source` on a thread of its own. With a `delimiter` of fields, line ends within a quoted field
+    /// end no row.
     pub(super) fn open(
         source: &Source,
         decoder: D,
         patience: Duration,
-        quoted: bool,
+        delimiter: Option<u8>,
         explain: fn(PathBuf, &ArrowError) -> InputError,
     ) -> Result<Self, InputError> {
         let name = source.name().to_owned();
@@ -82,12 +82,7 @@ impl<D: PushDecoder> LiveBatches<D> {
             patience,
             since: None,
             ended: false,
-            quotes: Quotes {
-                matter: quoted,
-                inside: false,
-                complete: 0,
-                seen: 0,
-            },
+            lines: Lines::new(delimiter),
             name,
             explain,
         })
@@ -97,7 +92,7 @@ impl<D: PushDecoder> LiveBatches<D> {
     fn feed(&mut self) -> Result<bool, ArrowError> {
         let whole = match self.ended {
             true => self.waiting.len(),
-            false => self.quotes.complete(&self.waiting),
+            false => self.lines.complete(&self.waiting),
         };
         let mut done = 0_usize;
         let mut full = false;
@@ -112,7 +107,7 @@ impl<D: PushDecoder> LiveBatches<D> {
             self.decoder.decode(&[])?;
         }
         self.waiting.drain(..done);
-        self.quotes.forget(done);
+        self.lines.forget(done);
         if self.decoder.rows() > 0 && self.since.is_none() {
             self.since = Some(Instant::now());
         }
@@ -169,25 +164,61 @@ impl<D: PushDecoder> Iterator for LiveBatches<D> {
 }
 
 /// Finds the end of the last whole line.
-struct Quotes {
-    matter: bool,
-    /// Whether the bytes seen end within double quotes.
-    inside: bool,
+pub(super) struct Lines {
+    /// What separates fields, where line ends within a quoted field end no line.
+    delimiter: Option<u8>,
+    at: Place,
     /// Where the last whole line ends.
     complete: usize,
+    /// Whole lines that have been seen.
+    count: usize,
     /// Bytes that have been looked at.
     seen: usize,
 }
 
-impl Quotes {
-    fn complete(&mut self, bytes: &[u8]) -> usize {
+/// Where in a field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before its first byte, which alone can be a quote that matters.
+    Start,
+    Plain,
+    Quoted,
+    /// After a quote within quotes: the field ends, or the quote was the first of two.
+    Quote,
+}
+
+impl Lines {
+    pub(super) fn new(delimiter: Option<u8>) -> Self {
+        Lines {
+            delimiter,
+            at: Place::Start,
+            complete: 0,
+            count: 0,
+            seen: 0,
+        }
+    }
+
+    /// How many whole lines have been seen.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Looks at the bytes that have come; gives where the last whole line ends.
+    pub(super) fn complete(&mut self, bytes: &[u8]) -> usize {
         for (at, byte) in bytes.iter().enumerate().skip(self.seen) {
-            match byte {
-                // A doubled quote within quotes changes sides twice.
-                b'"' if self.matter => self.inside = !self.inside,
-                b'\n' if !self.inside => self.complete = at.saturating_add(1),
-                _ => {}
-            }
+            self.at = match (self.at, *byte) {
+                (Place::Quoted, b'"') => Place::Quote,
+                (Place::Quoted, _) => Place::Quoted,
+                (_, b'\n') => {
+                    self.complete = at.saturating_add(1);
+                    self.count = self.count.saturating_add(1);
+                    Place::Start
+                }
+                (_, b'\r') => Place::Start,
+                (_, byte) if Some(byte) == self.delimiter => Place::Start,
+                (Place::Start | Place::Quote, b'"') if self.delimiter.is_some() => Place::Quoted,
+                _ => Place::Plain,
+            };
         }
         self.seen = bytes.len();
         self.complete
@@ -205,17 +236,25 @@ mod tests {
 
     #[test]
     fn lines_end_outside_quotes_only() {
-        let mut quotes = Quotes {
-            matter: true,
-            inside: false,
-            complete: 0,
-            seen: 0,
-        };
+        let mut lines = Lines::new(Some(b','));
         let mut bytes = b"a,b\n1,\"x\n".to_vec();
-        assert_eq!(quotes.complete(&bytes), 4);
-        quotes.forget(4);
+        assert_eq!(lines.complete(&bytes), 4);
+        lines.forget(4);
         bytes.drain(..4);
         bytes.extend(b"y \"\" z\"\n2");
-        assert_eq!(quotes.complete(&bytes), bytes.len() - 1);
+        assert_eq!(lines.complete(&bytes), bytes.len() - 1);
+        assert_eq!(lines.count(), 2);
+    }
+
+    #[test]
+    fn a_quote_in_the_middle_of_a_field_is_a_character() {
+        let whole = |text: &str| Lines::new(Some(b',')).complete(text.as_bytes()) == text.len();
+        assert!(whole("1,5\" disk\n"));
+        assert!(whole("1,\"a\"b\"c\n"));
+        assert!(whole("\"\",\"\"\"\"\n"));
+        assert!(!whole("1,\"5 disk\n"));
+        assert!(!whole("1,\"\"\"\n"));
+        // In JSON lines a quote never hides the end of one.
+        assert_eq!(Lines::new(None).complete(b"{\"a\n"), 4);
     }
 }

@@ -32,4 +32,4 @@ pub(crate) use output::Output;
 pub(crate) use sink::sink;
 pub(crate) use source::STANDARD;
 use source::Source;
-pub(crate) use staged::StagedFile;
+pub(crate) use staged::{StagedFile, followed};

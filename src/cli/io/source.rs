@@ -1,7 +1,7 @@
 //! Where input comes from: a file, or the standard input.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read, Write};
+use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -81,6 +81,23 @@ impl Source {
             _ => Box::new(self.open_file()?),
         };
         Ok(BufReader::with_capacity(BUFFER, bytes))
+    }
+
+    /// Refuses what holds nothing, in which no format could be found. Waits for the first byte.
+    pub(super) fn check_not_empty(&self) -> Result<(), InputError> {
+        let empty = self
+            .look()?
+            .fill_buf()
+            .map_err(InputError::read(&self.name))?
+            .is_empty();
+        match self.place {
+            _ if !empty => Ok(()),
+            Place::Stdin(_) => Err(InputError::unsupported(
+                &self.name,
+                "nothing came through it; look whether the command before the pipe failed, or name a file with -i FILE",
+            )),
+            _ => Err(InputError::unsupported(&self.name, "it is empty")),
+        }
     }
 
     /// All of it.
