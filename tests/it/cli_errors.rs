@@ -289,6 +289,8 @@ fn options_with_nonsense_are_refused() {
     for wrong in [
         "--slots 0",
         "--slots -1",
+        "--threads 0",
+        "--threads 1025",
         "--batch-size 0",
         "--batch-size -5",
         "--memory 256",

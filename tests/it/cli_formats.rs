@@ -301,7 +301,7 @@ fn what_is_wrong_with_a_text_file_is_told_with_its_place() {
     ];
     assert!(!all.join("").contains('\u{1b}'));
     insta::assert_snapshot!(all.join("\n"), @r#"
-    error: late.csv cannot be decoded: line 10002, column `a`: "x" is not Int64, the type of the column's first values; correct it, or leave it empty for a null
+    error: late.csv cannot be decoded: line 10002, column `a`: "x" is not Int64, the type of the column's first values; correct it, leave it empty for a null, or put its row among the first 10000, which decide the type
 
     error: twice.csv cannot be used: it has duplicate field names: two columns are called `a`; rename one of them
 
@@ -309,9 +309,9 @@ fn what_is_wrong_with_a_text_file_is_told_with_its_place() {
 
     error: torn.jsonl cannot be decoded: row 1: EOF while parsing a value at line 3 column 0
 
-    error: list.jsonl cannot be decoded: row 1: invalid type: sequence, expected an object for each row at line 2 column 1
+    error: list.jsonl cannot be decoded: expected an object for each row at line 2 column 1
 
-    error: open.json cannot be decoded: Incomplete JSON array: expected closing bracket ']'
+    error: open.json cannot be decoded: the file ends before its array does at line 1 column 14
 
     error: the parameter `a` of `gcd` has no argument, and the input no column of that name
     hint: give one with --arg a=COLUMN or --arg a=lit:VALUE; the columns are `\u{1b}[2J`, `b`

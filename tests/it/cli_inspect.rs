@@ -82,3 +82,28 @@ fn a_closed_pipe_is_no_failure() {
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
+
+#[test]
+fn documentation_cannot_mislead_its_reader() {
+    let workplace = Workplace::new();
+    let text = MODULE.replace("Rows count.", "\\u202egnp.exe\\u2028\\u009b[31m");
+    assert!(text.contains("202e"));
+    let text = text.replace("\\u", "\\\\u");
+    workplace.file("mean.wasm", wat::parse_str(text).expect("a module"));
+    let shown = workplace
+        .wasmill(["inspect", "mean.wasm"])
+        .success()
+        .stdout();
+    assert!(
+        shown.contains("\\u{202e}gnp.exe\\u{2028}\\u{9b}[31m"),
+        "{shown}"
+    );
+    let json = workplace.wasmill(["inspect", "mean.wasm", "--json"]);
+    let json = json.success().stdout();
+    assert!(json.is_ascii(), "{json}");
+    let value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        value["manifest"]["functions"][0]["doc"],
+        "Mean so far.\n\u{202e}gnp.exe\u{2028}\u{9b}[31m"
+    );
+}

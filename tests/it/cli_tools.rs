@@ -89,6 +89,14 @@ fn a_manifest_can_be_embedded() {
         .success()
         .stdout();
     assert_eq!(again, shown);
+    // Into a pipe.
+    let output = workplace
+        .command(["embed", "plain.wasm", "manifest.json", "-o", "-"])
+        .output()
+        .expect("wasmill runs");
+    let written = std::fs::read(workplace.path("udf.wasm")).expect("a file");
+    assert_eq!(output.stdout, written);
+    assert!(!workplace.path("-").exists());
 
     workplace.file(
         "wrong.json",
@@ -198,6 +206,18 @@ fn settings_come_from_flags_variables_and_files_in_that_order() {
     assert_eq!(said.status.code(), Some(2));
     let said = String::from_utf8_lossy(&said.stderr);
     assert!(said.contains("wasmill.toml"), "{said}");
+    workplace.file("wasmill.toml", "quiet = \"maybe\"\n");
+    let said = workplace.wasmill(["config", "show"]).failure(2);
+    assert!(said.contains("`quiet`") && said.contains("maybe"), "{said}");
+    workplace.file("wasmill.toml", "");
+    let output = workplace
+        .command(["config", "show"])
+        .env("WASMILL_LOG", "==")
+        .output()
+        .expect("wasmill runs");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("WASMILL_LOG"), "{said}");
 }
 
 #[test]

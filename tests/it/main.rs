@@ -9,6 +9,8 @@ mod cli_check;
 mod cli_errors;
 mod cli_formats;
 mod cli_inspect;
+mod cli_odd_input;
+mod cli_outputs;
 mod cli_pools;
 mod cli_row_errors;
 mod cli_run;

@@ -7,7 +7,8 @@ use arrow::datatypes::{Schema, SchemaRef};
 
 use super::csv_read::{self, CsvBatches, CsvDialect};
 use super::ipc_read::{Framing, IpcReader};
-use super::json_read::{self, JsonBatches, Nesting};
+use super::json_read::{self, JsonBatches};
+use super::json_syntax::Nesting;
 use super::schema::{check_names, merge_schemas};
 use super::{InputError, Source};
 

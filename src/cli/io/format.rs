@@ -71,11 +71,13 @@ impl Format {
             [b'P', b'A', b'R', b'1', ..] => Some(Format::Parquet),
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(Format::Arrow),
             [0xff, 0xff, 0xff, 0xff, ..] => Some(Format::ArrowStream),
-            text if by_name.is_none_or(Format::is_json) => match text.trim_ascii_start() {
-                [b'[', ..] => Some(Format::Json),
-                [b'{', ..] => Some(Format::Jsonl),
-                _ => None,
-            },
+            text if by_name.is_none_or(Format::is_json) => {
+                match after_mark(text).trim_ascii_start() {
+                    [b'[', ..] => Some(Format::Json),
+                    [b'{', ..] => Some(Format::Jsonl),
+                    _ => None,
+                }
+            }
             _ => None,
         };
         // What comes through a pipe has no name. Text that is nothing else is most likely CSV.
@@ -114,4 +116,9 @@ impl Format {
             Format::Table => "table",
         }
     }
+}
+
+/// Text without the byte order mark that some programs begin it with.
+fn after_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text)
 }

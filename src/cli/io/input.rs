@@ -10,7 +10,7 @@ use super::csv_read::CsvDialect;
 use super::decode::Decoder;
 use super::decoded_table::DecodedTable;
 use super::ipc_read::Framing;
-use super::json_read::Nesting;
+use super::json_syntax::Nesting;
 use super::parquet_table::ParquetTable;
 use super::{Format, InputError, Source, expand};
 

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Float64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::reader::infer_json_schema_from_iterator;
 use arrow::json::{Reader, ReaderBuilder};
-use datafusion_datasource_json::utils::JsonArrayToNdjsonReader;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
+use super::json_syntax::{Nesting, Rows, Syntax};
 use super::live::{LiveBatches, PushDecoder};
 use super::schema::{SAMPLE, check_names};
 use super::{InputError, Source};
@@ -41,6 +41,30 @@ fn as_text(field: &FieldRef) -> FieldRef {
     Arc::new(field.as_ref().clone().with_data_type(data_type))
 }
 
+/// Refuses numbers that are none, which arrow-json makes of texts and of what is too large.
+fn check_finite(name: &str, column: &ArrayRef) -> Result<(), ArrowError> {
+    let wrong = |value: f64| {
+        ArrowError::JsonError(format!(
+            "column `{name}`, whose first values are numbers: one is {value}, which JSON has not, or too large for 64 bits; correct it, or write null"
+        ))
+    };
+    match column.data_type() {
+        DataType::Float64 => {
+            let numbers = column.as_primitive::<Float64Type>();
+            match numbers.iter().flatten().find(|v| !v.is_finite()) {
+                Some(value) => Err(wrong(value)),
+                None => Ok(()),
+            }
+        }
+        DataType::List(_) => check_finite(name, column.as_list::<i32>().values()),
+        DataType::Struct(_) => {
+            let columns = column.as_struct().columns();
+            columns.iter().try_for_each(|c| check_finite(name, c))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A batch with the types that are meant.
 fn strict(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let options = CastOptions {
@@ -59,19 +83,11 @@ fn strict(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowE
                 field.name()
             ))
         })?;
+        check_finite(field.name(), &cast)?;
         columns.push(cast);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &options)
-}
-
-/// How the objects of a file stand in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Nesting {
-    /// One after the other, usually one a line.
-    Lines,
-    /// As the elements of one array.
-    Array,
 }
 
 /// The common schema of files: each column that some object has, in the order in which they appear. Of a
@@ -186,25 +202,7 @@ impl<'de> Deserialize<'de> for Object {
 
 /// The objects alone.
 fn bytes(source: BufReader<Box<dyn Read + Send>>, nesting: Nesting) -> Box<dyn BufRead + Send> {
-    match nesting {
-        Nesting::Lines => Box::new(source),
-        Nesting::Array => Box::new(BufReader::new(Elements(JsonArrayToNdjsonReader::new(
-            source,
-        )))),
-    }
-}
-
-/// The elements of an array, whose end is looked at.
-struct Elements(JsonArrayToNdjsonReader<BufReader<Box<dyn Read + Send>>>);
-
-impl Read for Elements {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let count = self.0.read(out)?;
-        if count == 0 && !out.is_empty() {
-            self.0.validate_complete()?;
-        }
-        Ok(count)
-    }
+    Box::new(BufReader::new(Rows::new(source, nesting)))
 }
 
 /// The batches of one file.
@@ -257,30 +255,51 @@ pub(super) fn live(
         .with_coerce_primitive(true)
         .build_decoder()
         .map_err(wrong)?;
-    let decoder = LiveJson(decoder, Arc::new(schema));
+    let decoder = LiveJson {
+        decoder,
+        schema: Arc::new(schema),
+        syntax: Syntax::new(Nesting::Lines),
+        looked_at: Vec::new(),
+    };
     LiveBatches::open(source, decoder, patience, None, |name, e| {
         decode_error(&name, 0, e)
     })
 }
 
-pub(super) struct LiveJson(arrow::json::reader::Decoder, SchemaRef);
+pub(super) struct LiveJson {
+    decoder: arrow::json::reader::Decoder,
+    schema: SchemaRef,
+    syntax: Syntax,
+    /// Bytes that `syntax` has seen and the decoder has not: what is left when a batch is full.
+    looked_at: Vec<u8>,
+}
 
 impl PushDecoder for LiveJson {
     fn decode(&mut self, bytes: &[u8]) -> Result<usize, ArrowError> {
-        self.0.decode(bytes)
+        let mut new = bytes
+            .get(self.looked_at.len()..)
+            .unwrap_or_default()
+            .to_vec();
+        self.syntax
+            .feed(&mut new)
+            .map_err(|e| ArrowError::JsonError(e.to_string()))?;
+        self.looked_at.append(&mut new);
+        let taken = self.decoder.decode(&self.looked_at)?;
+        self.looked_at.drain(..taken);
+        Ok(taken)
     }
 
     fn rows(&self) -> usize {
-        self.0.len()
+        self.decoder.len()
     }
 
     fn flush(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         // An object may go over several lines.
-        match self.0.has_partial_record() {
+        match self.decoder.has_partial_record() {
             true => Ok(None),
             false => {
-                let batch = self.0.flush()?;
-                batch.map(|batch| strict(&batch, &self.1)).transpose()
+                let batch = self.decoder.flush()?;
+                batch.map(|batch| strict(&batch, &self.schema)).transpose()
             }
         }
     }

@@ -12,6 +12,7 @@ mod input;
 mod ipc_check;
 mod ipc_read;
 mod json_read;
+mod json_syntax;
 mod live;
 mod output;
 mod parquet_check;

@@ -241,6 +241,7 @@ impl Compact<'_> {
 mod tests {
     use std::sync::Arc;
 
+    use parquet::basic::{Repetition, Type as Physical};
     use parquet::file::properties::WriterProperties;
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::types::Type;
@@ -249,26 +250,22 @@ mod tests {
 
     /// A file without rows, whose column `x` lies in groups within each other.
     fn nested(groups: usize) -> File {
-        let mut column = Type::primitive_type_builder("x", parquet::basic::Type::INT64)
-            .build()
-            .unwrap();
-        for _ in 0..groups {
-            column = Type::group_type_builder("x")
-                .with_fields(vec![Arc::new(column)])
-                .build()
-                .unwrap();
-        }
-        let beside = Type::primitive_type_builder("z", parquet::basic::Type::INT64)
-            .build()
-            .unwrap();
-        let schema = Type::group_type_builder("schema")
-            .with_fields(vec![Arc::new(column), Arc::new(beside)])
-            .build()
-            .unwrap();
+        let number = |name: &str| {
+            let column = Type::primitive_type_builder(name, Physical::INT64)
+                .with_repetition(Repetition::OPTIONAL);
+            Arc::new(column.build().unwrap())
+        };
+        let group = |fields| {
+            let group = Type::group_type_builder("x")
+                .with_repetition(Repetition::OPTIONAL)
+                .with_fields(fields);
+            Arc::new(group.build().unwrap())
+        };
+        let column = (0..groups).fold(number("x"), |inner, _| group(vec![inner]));
+        let schema = group(vec![column, number("z")]);
         let file = tempfile::tempfile().unwrap();
         let properties = Arc::new(WriterProperties::builder().build());
-        let writer =
-            SerializedFileWriter::new(file.try_clone().unwrap(), Arc::new(schema), properties);
+        let writer = SerializedFileWriter::new(file.try_clone().unwrap(), schema, properties);
         writer.unwrap().close().unwrap();
         file
     }
