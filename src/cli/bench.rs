@@ -59,7 +59,7 @@ pub(crate) struct BenchArgs {
     /// The UDF's name
     udf: String,
 
-    /// Input: a file, a folder, a pattern in quotes, or - for the standard input [default: made-up values]
+    /// Input: a file, a folder, a pattern in quotes, an address, or - for the standard input [default: made-up values]
     #[arg(short, long = "input", value_name = "FILE")]
     input: Vec<PathBuf>,
 

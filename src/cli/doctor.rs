@@ -54,6 +54,7 @@ pub(crate) fn execute(_args: &DoctorArgs, json: bool) -> Result<(), Failure> {
         cache(),
         processors(),
         memory(),
+        object_stores(),
         tool(
             "rust compiler",
             "rustc",
@@ -172,6 +173,17 @@ fn memory() -> Finding {
     match (field("MemAvailable:"), field("MemTotal:")) {
         (Some(free), Some(all)) => found("memory", State::Ok, format!("{free} of {all} available")),
         _ => found("memory", State::Missing, "not known"),
+    }
+}
+
+fn object_stores() -> Finding {
+    match cfg!(feature = "object-store") {
+        true => found("object stores", State::Ok, "s3, gs, az, abfs, https, http"),
+        false => found(
+            "object stores",
+            State::Missing,
+            "for s3:// and the like: build with --features object-store",
+        ),
     }
 }
 

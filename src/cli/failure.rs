@@ -88,13 +88,19 @@ impl Failure {
 
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
-        Failure::io(error.to_string())
+        match error {
+            InputError::Address { .. } => Failure::usage(error.to_string()),
+            _ => Failure::io(error.to_string()),
+        }
     }
 }
 
 impl From<OutputError> for Failure {
     fn from(error: OutputError) -> Self {
-        Failure::io(error.to_string())
+        match error {
+            OutputError::Address { .. } => Failure::usage(error.to_string()),
+            _ => Failure::io(error.to_string()),
+        }
     }
 }
 

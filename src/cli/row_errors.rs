@@ -1,5 +1,6 @@
 //! `--on-error`, `--max-errors`: what becomes of rows that a UDF cannot compute.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +13,10 @@ use datafusion::logical_expr::Expr;
 use super::arguments::find_column;
 use super::columns::split;
 use super::failure::Failure;
-use super::io::{Encoder, Encoding, Format, OutputError, StagedFile, check_columns, followed};
+use super::io::{
+    Encoder, Encoding, Format, OutputError, StagedFile, StoreAddress, check_columns, followed,
+    shown,
+};
 use crate::Call;
 use crate::plan::{DeadLetters, ErrorLimit, RowErrorAction, RowErrorPolicy, dead_letter_schema};
 
@@ -89,6 +93,15 @@ impl RowErrors {
             OnError::Fail => return Ok(Self::plain(RowErrorAction::Fail, limit)),
             OnError::Null => return Ok(Self::plain(RowErrorAction::Null, limit)),
         };
+        if !matches!(StoreAddress::parse(path), Ok(None)) {
+            return Err(Failure::usage(format!(
+                "dead letters cannot go to {}: they are written to a file",
+                shown(path).display()
+            ))
+            .hint(
+                "name a file of this machine, as in dead-letter=failed.csv, and copy it afterwards",
+            ));
+        }
         if others.iter().any(|other| same_file(other, path)) {
             return Err(Failure::usage(format!(
                 "the dead letters would take the place of {}, which is an input or the output",
@@ -169,8 +182,9 @@ impl DeadLetterFile {
         let encoding = Encoding::of(format);
         check_columns(schema, &encoding, path)?;
         let file = StagedFile::create(path)?;
-        let encoder = Encoder::create(schema, Some(&file.path()), &encoding)
-            .map_err(|e| e.at(file.target()))?;
+        let bytes = File::create(file.path()).map_err(OutputError::write(path))?;
+        let encoder =
+            Encoder::create(schema, Box::new(bytes), &encoding).map_err(|e| e.at(file.target()))?;
         Ok(DeadLetterFile {
             file,
             encoder: Arc::new(Mutex::new(Some(encoder))),

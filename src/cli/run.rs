@@ -21,7 +21,7 @@ use super::columns::{OutputColumn, choose};
 use super::condition;
 use super::ending::{PoolKeeper, blocking, signalled};
 use super::failure::{Exit, Failure, is_broken_pipe};
-use super::io::{self, CsvDialect, Encoding, Format, Input, Output, ReadOptions};
+use super::io::{self, CsvDialect, Encoding, Format, Input, Output, ReadOptions, Uploads, shown};
 use super::loading::load;
 use super::options::{
     Compression, EnvOption, GrantOption, at_least_one, bytes, delimiter, duration, init_args,
@@ -51,12 +51,15 @@ Examples:
     wasmill run math.wasm div -i in.csv -o out.csv \\
       --on-error dead-letter=failed.csv --max-errors 1%
 
+  From one store to another, with credentials from the environment:
+    wasmill run math.wasm gcd -i 's3://bucket/day-*.parquet' -o gs://other/gcd.parquet
+
   In a pipe:
     cat in.csv | wasmill run math.wasm gcd --format jsonl | head
 
 Formats: parquet, csv, json (one array), jsonl (one object a line), arrow (an IPC file),
 arrow-stream; by content or extension. Tables are for output only.
-An output file appears when it is complete, or not at all.";
+An output file or object appears when it is complete, or not at all.";
 
 /// Runs one UDF over files and writes the input's columns and its result
 #[derive(Debug, Args)]
@@ -68,14 +71,15 @@ pub(crate) struct RunArgs {
     /// The UDF's name
     udf: String,
 
-    /// Input: a file, a folder, a pattern in quotes, or - for the standard input [default: -]
+    /// Input: a file, a folder, a pattern in quotes, an address, or - for the standard input [default: -]
     ///
     /// Give it several times for several inputs, which are read in that order. The files of a folder
-    /// or pattern are read in the order of their names.
+    /// or pattern are read in the order of their names. Addresses are s3://, gs://, az://, abfss://,
+    /// https:// and http://, in builds with object stores; those that end in / are folders.
     #[arg(short, long = "input", value_name = "FILE")]
     input: Vec<PathBuf>,
 
-    /// Output file, or - for the standard output [default: -]
+    /// Output file, its address in a store, or - for the standard output [default: -]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -220,12 +224,16 @@ const LARGEST_SCAN: usize = 1 << 16;
 /// Rows per call where neither the user nor the UDF says.
 const DEFAULT_BATCH: NonZeroUsize = NonZeroUsize::new(8_192).unwrap();
 
+/// Most time to take back what was sent to a store.
+const SETTLING: Duration = Duration::from_secs(10);
+
 pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
     let runtime = runtime(args.threads)?;
     let pool = PoolKeeper::default();
+    let uploads = Uploads::default();
     let result = runtime.block_on(async {
         // A task of its own: it may wait for the standard input, and signals must be heard meanwhile.
-        let mut running = tokio::spawn(run(Arc::new(args), pool.clone()));
+        let mut running = tokio::spawn(run(Arc::new(args), pool.clone(), uploads.clone()));
         tokio::select! {
             result = &mut running => result.unwrap_or_else(|e| Err(Failure {
                 exit: Exit::Failed,
@@ -247,6 +255,7 @@ pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
         // Whoever asks again does not want to wait for a guest.
         runtime.spawn(async { std::process::exit(signalled().await as i32) });
     }
+    runtime.block_on(uploads.settle(SETTLING));
     pool.close(if stopped {
         Duration::from_millis(500)
     } else {
@@ -256,7 +265,7 @@ pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
     result
 }
 
-async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
+async fn run(args: Arc<RunArgs>, keeper: PoolKeeper, uploads: Uploads) -> Result<(), Failure> {
     let started = Instant::now();
     let encoding = Encoding {
         format: output_format(&args)?,
@@ -329,7 +338,7 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
         &others,
     )?;
     let rows = scan(&input, &args, &planning)?;
-    let place = Output::create(args.output.as_deref(), encoding.format)?;
+    let place = Output::create(args.output.as_deref(), encoding.format, &uploads).await?;
     let columns_out = output_schema(&columns, &output, &schema);
     io::check_columns(&columns_out, &encoding, place.name())?;
 
@@ -392,7 +401,7 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper) -> Result<(), Failure> {
     if let Some(letters) = &row_errors.letters {
         letters.finish()?;
     }
-    let bytes = place.commit()?;
+    let bytes = place.commit().await?;
     if let Some(letters) = row_errors.letters {
         letters.commit(&name)?;
     }
@@ -440,10 +449,10 @@ fn output_format(args: &RunArgs) -> Result<Format, Failure> {
         .filter(|path| *path != Path::new(io::STANDARD));
     match (args.format, file) {
         (Some(format), _) => Ok(format),
-        (None, Some(path)) => Format::of_name(path).ok_or_else(|| {
+        (None, Some(path)) => Format::of_name(&shown(path)).ok_or_else(|| {
             Failure::usage(format!(
                 "the format of {} is not known from its name",
-                path.display()
+                shown(path).display()
             ))
             .hint("name it with --format, or use the extension .parquet, .csv, .json, .jsonl, .arrow or .arrows")
         }),

@@ -112,9 +112,13 @@ impl Workplace {
         I: IntoIterator<Item = S>,
         S: AsRef<std::ffi::OsStr>,
     {
-        let output = self.command(arguments).output().expect("wasmill runs");
+        self.run(&mut self.command(arguments))
+    }
+
+    /// Runs a command of [`Workplace::command`].
+    pub fn run(&self, command: &mut Command) -> Ended {
         Ended {
-            output,
+            output: command.output().expect("wasmill runs"),
             folder: self.folder.path().to_owned(),
         }
     }

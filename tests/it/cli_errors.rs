@@ -505,3 +505,23 @@ fn names_with_line_ends_cannot_forge_messages() {
         "{text}"
     );
 }
+
+#[cfg(not(feature = "object-store"))]
+#[test]
+fn a_build_without_object_stores_says_so() {
+    let workplace = Workplace::new();
+    numbers(&workplace);
+    let all = [
+        said(&workplace, "run $math gcd -i s3://bucket/in.csv", 2),
+        said(
+            &workplace,
+            "run $math gcd -i in.csv -o https://example.org/x.csv?sig=s",
+            2,
+        ),
+    ];
+    insta::assert_snapshot!(all.join("\n"), @r#"
+    error: cannot read s3://bucket/in.csv: this build has no object stores; build with --features object-store
+
+    error: cannot write https://example.org/x.csv: this build has no object stores; build with --features object-store
+    "#);
+}

@@ -17,6 +17,8 @@ mod cli_run;
 mod cli_tools;
 #[cfg(target_os = "linux")]
 mod docs;
+#[cfg(feature = "object-store")]
+mod object_stores;
 mod plan;
 mod texts;
 mod udf_bpe;

@@ -149,7 +149,10 @@ pub(super) async fn read(
     let plan = rows.project(expressions)?.build()?;
     let plan = state.create_physical_plan(&plan).await?;
     let mut stream = execute_stream(plan, state.task_ctx())?;
-    let names = args.input.iter().map(|path| path.display().to_string());
+    let names = args
+        .input
+        .iter()
+        .map(|path| io::shown(path).display().to_string());
     let mut data = Data {
         columns: Vec::new(),
         rows: 0,

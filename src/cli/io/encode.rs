@@ -1,6 +1,5 @@
 //! Formats that batches are written in.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -104,20 +103,8 @@ enum Writer {
 }
 
 impl Encoder {
-    /// Begins the file `path`, or writes to the standard output.
+    /// Begins to write to `bytes`.
     pub(crate) fn create(
-        schema: &SchemaRef,
-        path: Option<&Path>,
-        encoding: &Encoding,
-    ) -> Result<Self, EncodeError> {
-        let bytes: Box<dyn Write + Send> = match path {
-            Some(path) => Box::new(File::create(path)?),
-            None => Box::new(io::stdout()),
-        };
-        Self::over(schema, bytes, encoding)
-    }
-
-    fn over(
         schema: &SchemaRef,
         bytes: Box<dyn Write + Send>,
         encoding: &Encoding,
@@ -277,7 +264,7 @@ fn try_column(field: &Field, encoding: &Encoding) -> Result<(), String> {
         let schema = Arc::new(Schema::new(vec![nullable]));
         let nothing = new_null_array(field.data_type(), 1);
         let batch = RecordBatch::try_new(Arc::clone(&schema), vec![nothing])?;
-        let mut encoder = Encoder::over(&schema, Box::new(io::sink()), encoding)?;
+        let mut encoder = Encoder::create(&schema, Box::new(io::sink()), encoding)?;
         encoder.write(&batch)?;
         encoder.finish()
     };

@@ -4,7 +4,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow::error::ArrowError;
+use datafusion::common::DataFusionError;
 use parquet::errors::ParquetError;
+
+use super::Source;
+use super::address::AddressError;
 
 /// An input that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +20,14 @@ pub(crate) enum InputError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// It is the address of nothing.
+    #[error("cannot read {}: {reason}", path.display())]
+    Address {
+        /// What was given, without secrets.
+        path: PathBuf,
+        /// What is wrong.
+        reason: AddressError,
     },
     /// Its bytes contradict themselves or its format.
     #[error("{} cannot be decoded: {reason}", path.display())]
@@ -57,6 +69,14 @@ impl InputError {
         Self::corrupt(path, "its contents contradict themselves")
     }
 
+    /// What DataFusion's reader says of a source.
+    pub(super) fn of_reader(source: &Source, error: &DataFusionError) -> Self {
+        match source.object().and_then(|object| object.failure(error)) {
+            Some(failure) => Self::read(source.name())(failure),
+            None => Self::corrupt(source.name(), error.strip_backtrace()),
+        }
+    }
+
     /// A file that is not supported.
     pub(crate) fn unsupported(path: &Path, reason: impl Into<String>) -> Self {
         InputError::Unsupported {
@@ -76,6 +96,14 @@ pub(crate) enum OutputError {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// It is the address of nothing.
+    #[error("cannot write {}: {reason}", path.display())]
+    Address {
+        /// What was given, without secrets.
+        path: PathBuf,
+        /// What is wrong.
+        reason: AddressError,
     },
     /// The format has no place for a column.
     #[error("{} cannot hold the column `{column}` of type {data_type}: {reason}", path.display())]

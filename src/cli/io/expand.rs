@@ -1,15 +1,18 @@
-//! From what stands on the command line to inputs: files, the files of a folder, or of a pattern.
+//! From what stands on the command line to inputs: files, the files of a folder or of a pattern, objects.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::address::{StoreAddress, shown};
 use super::source::STANDARD;
+use super::stores::Stores;
 use super::{Format, InputError, Source};
 
 /// The inputs, in the order given; those of a folder or pattern by name.
-pub(super) fn sources(given: &[PathBuf]) -> Result<Vec<Source>, InputError> {
+pub(super) async fn sources(given: &[PathBuf]) -> Result<Vec<Source>, InputError> {
     let mut sources = Vec::with_capacity(given.len());
     let mut stdin = false;
+    let mut stores = Stores::default();
     for path in given {
         if path == Path::new(STANDARD) {
             if stdin {
@@ -17,6 +20,8 @@ pub(super) fn sources(given: &[PathBuf]) -> Result<Vec<Source>, InputError> {
             }
             stdin = true;
             sources.push(Source::stdin());
+        } else if let Some(address) = address_of(path)? {
+            sources.extend(stores.sources(&address).await?);
         } else if path.is_dir() {
             sources.extend(files_of(path)?.into_iter().map(Source::file));
         } else if path.exists() || !is_pattern(path) {
@@ -26,6 +31,13 @@ pub(super) fn sources(given: &[PathBuf]) -> Result<Vec<Source>, InputError> {
         }
     }
     Ok(sources)
+}
+
+fn address_of(path: &Path) -> Result<Option<StoreAddress>, InputError> {
+    StoreAddress::parse(path).map_err(|reason| InputError::Address {
+        path: shown(path),
+        reason,
+    })
 }
 
 /// The files of a folder whose names say that they are data. Those that begin with a dot or an

@@ -1,6 +1,5 @@
 //! The formats, and how a file's is found out.
 
-use std::io::Read;
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -60,12 +59,7 @@ impl Format {
     /// `.json` for arrays and lines.
     pub(crate) fn of_source(source: &Source) -> Result<Self, InputError> {
         let name = source.name();
-        let mut start = Vec::new();
-        source
-            .look()?
-            .take(64)
-            .read_to_end(&mut start)
-            .map_err(InputError::read(name))?;
+        let start = source.start()?;
         let by_name = Self::of_name(name);
         let by_bytes = match start.as_slice() {
             [b'P', b'A', b'R', b'1', ..] => Some(Format::Parquet),
@@ -86,7 +80,7 @@ impl Format {
             // The last character may go on.
             Err(e) => e.error_len().is_none() && e.valid_up_to() > 0,
         };
-        let by_look = (source.path().is_none() && text).then_some(Format::Csv);
+        let by_look = (!source.is_named() && text).then_some(Format::Csv);
         by_bytes.or(by_name).or(by_look).ok_or_else(|| {
             InputError::unsupported(
                 name,

@@ -112,8 +112,5 @@ fn named(
 
 /// What DataFusion's reader says, under the name of the file.
 fn naming(source: &Source, error: DataFusionError) -> DataFusionError {
-    DataFusionError::External(Box::new(InputError::corrupt(
-        source.name(),
-        error.strip_backtrace(),
-    )))
+    DataFusionError::External(Box::new(InputError::of_reader(source, &error)))
 }

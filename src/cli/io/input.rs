@@ -12,6 +12,7 @@ use super::decoded_table::DecodedTable;
 use super::ipc_read::Framing;
 use super::json_syntax::Nesting;
 use super::parquet_table::ParquetTable;
+use super::source::blocking;
 use super::{Format, InputError, Source, expand};
 
 /// The input as a table.
@@ -35,7 +36,7 @@ pub(crate) struct ReadOptions {
     pub(crate) csv: CsvDialect,
 }
 
-/// Opens inputs of one format whose columns agree: files, folders, patterns, or `-`.
+/// Opens inputs of one format whose columns agree: files, folders, patterns, objects, or `-`.
 pub(crate) async fn open(
     session: &dyn Session,
     inputs: &[PathBuf],
@@ -46,11 +47,18 @@ pub(crate) async fn open(
         patience,
         csv,
     } = options;
-    let sources = expand::sources(inputs)?;
-    sources.iter().try_for_each(Source::check_not_empty)?;
+    let sources = expand::sources(inputs).await?;
+    let sources = blocking(move || {
+        sources.iter().try_for_each(Source::check_not_empty)?;
+        Ok(sources)
+    })
+    .await?;
     let format = match format {
         Some(format) => format,
-        None => common_format(&sources)?,
+        None => {
+            let sources = sources.clone();
+            blocking(move || common_format(&sources)).await?
+        }
     };
     let name = sources.first().map_or("the input".as_ref(), Source::name);
     let decoder = match format {
@@ -80,15 +88,18 @@ pub(crate) async fn open(
             return Err(InputError::unsupported(name, "tables are for output only"));
         }
     };
-    let sources = match format {
-        Format::Arrow => sources
-            .iter()
-            .map(Source::seekable)
-            .collect::<Result<Vec<_>, _>>()?,
-        _ => sources,
-    };
+    let table = blocking(move || {
+        let sources = match format {
+            Format::Arrow => sources
+                .iter()
+                .map(Source::seekable)
+                .collect::<Result<Vec<_>, _>>()?,
+            _ => sources,
+        };
+        DecodedTable::open(&sources, decoder)
+    });
     Ok(Input {
-        table: Arc::new(DecodedTable::open(&sources, decoder)?),
+        table: Arc::new(table.await?),
         rows: None,
         format,
     })

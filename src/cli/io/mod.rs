@@ -1,5 +1,6 @@
 //! Data in and out: formats, readers that trust nothing, writers whose files appear whole.
 
+mod address;
 mod csv_read;
 mod decode;
 mod decoded_table;
@@ -21,9 +22,15 @@ mod schema;
 mod sink;
 mod source;
 mod staged;
+#[cfg(feature = "object-store")]
+mod stores;
+#[cfg(not(feature = "object-store"))]
+#[path = "no_stores.rs"]
+mod stores;
 mod table;
 mod unify;
 
+pub(crate) use address::{StoreAddress, shown};
 pub(crate) use csv_read::{CsvDialect, other_delimiter};
 pub(crate) use encode::{Encoder, Encoding, check_columns};
 pub(crate) use error::{InputError, OutputError};
@@ -34,3 +41,4 @@ pub(crate) use sink::sink;
 pub(crate) use source::STANDARD;
 use source::Source;
 pub(crate) use staged::{StagedFile, followed};
+pub(crate) use stores::Uploads;

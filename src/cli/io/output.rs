@@ -1,9 +1,12 @@
-//! Where the result goes: a file that appears when it is complete, or the standard output.
+//! Where the result goes: a file or object that appears when it is complete, or the standard output.
 
-use std::io::IsTerminal;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use super::address::{StoreAddress, shown};
 use super::source::STANDARD;
+use super::stores::{Upload, UploadWriter, Uploads};
 use super::{Format, OutputError, StagedFile};
 
 /// The place of the result.
@@ -11,27 +14,58 @@ use super::{Format, OutputError, StagedFile};
 pub(crate) enum Output {
     /// A file.
     File(StagedFile),
+    /// An object of a store.
+    Object(Upload),
     /// The standard output.
     Stdout,
+}
+
+/// What an encoder writes to.
+#[derive(Debug, Clone)]
+pub(super) enum Destination {
+    File(PathBuf),
+    Object(UploadWriter),
+    Stdout,
+}
+
+impl Destination {
+    /// Begins to write.
+    pub(super) fn open(self) -> io::Result<Box<dyn Write + Send>> {
+        Ok(match self {
+            Destination::File(path) => Box::new(File::create(path)?),
+            Destination::Object(writer) => Box::new(writer),
+            Destination::Stdout => Box::new(io::stdout()),
+        })
+    }
 }
 
 /// How the standard output is called in messages.
 const STDOUT_NAME: &str = "the standard output";
 
 impl Output {
-    /// Prepares to write to `target`; `None` and `-` are the standard output.
-    pub(crate) fn create(target: Option<&Path>, format: Format) -> Result<Self, OutputError> {
+    /// Prepares to write to `target`; `None` and `-` are the standard output. Whoever calls it lets
+    /// `uploads` settle at the end.
+    pub(crate) async fn create(
+        target: Option<&Path>,
+        format: Format,
+        uploads: &Uploads,
+    ) -> Result<Self, OutputError> {
         match target.filter(|path| *path != Path::new(STANDARD)) {
-            Some(path) => Ok(Output::File(StagedFile::create(path)?)),
-            None if format.is_binary() && std::io::stdout().is_terminal() => {
-                Err(OutputError::Encode {
-                    path: PathBuf::from(STDOUT_NAME),
-                    reason: format!(
-                        "{} is not for a terminal; name a file with -o FILE, or send it into a pipe",
-                        format.name()
-                    ),
-                })
-            }
+            Some(path) => match StoreAddress::parse(path) {
+                Ok(Some(address)) => Ok(Output::Object(Upload::begin(&address, uploads).await?)),
+                Ok(None) => Ok(Output::File(StagedFile::create(path)?)),
+                Err(reason) => Err(OutputError::Address {
+                    path: shown(path),
+                    reason,
+                }),
+            },
+            None if format.is_binary() && io::stdout().is_terminal() => Err(OutputError::Encode {
+                path: PathBuf::from(STDOUT_NAME),
+                reason: format!(
+                    "{} is not for a terminal; name a file with -o FILE, or send it into a pipe",
+                    format.name()
+                ),
+            }),
             None => Ok(Output::Stdout),
         }
     }
@@ -40,22 +74,25 @@ impl Output {
     pub(crate) fn name(&self) -> &Path {
         match self {
             Output::File(file) => file.target(),
+            Output::Object(upload) => upload.name(),
             Output::Stdout => Path::new(STDOUT_NAME),
         }
     }
 
-    /// The file to write, which is moved into place later; the standard output has none.
-    pub(super) fn staged_path(&self) -> Option<PathBuf> {
+    /// Where to write what [`Output::commit`] makes appear.
+    pub(super) fn destination(&self) -> Destination {
         match self {
-            Output::File(file) => Some(file.path()),
-            Output::Stdout => None,
+            Output::File(file) => Destination::File(file.path()),
+            Output::Object(upload) => Destination::Object(upload.writer()),
+            Output::Stdout => Destination::Stdout,
         }
     }
 
-    /// Makes the result appear. Gives its size in bytes where it is a file.
-    pub(crate) fn commit(self) -> Result<Option<u64>, OutputError> {
+    /// Makes the result appear. Gives its size in bytes where it is a file or an object.
+    pub(crate) async fn commit(self) -> Result<Option<u64>, OutputError> {
         match self {
             Output::File(file) => file.commit().map(Some),
+            Output::Object(upload) => upload.complete().await.map(Some),
             Output::Stdout => Ok(None),
         }
     }

@@ -8,21 +8,52 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::InputError;
+use datafusion::common::DataFusionError;
+use datafusion::object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+
+use super::{InputError, Source};
 
 /// Levels that a schema may have. A list takes two of them.
 const LEVELS: usize = 128;
+
+/// Bytes at the end of a file: the length of the footer, and the magic number.
+const TAIL: u64 = 8;
 
 /// Structures of the footer within each other; the format needs less than ten.
 const STRUCTURES: usize = 32;
 
 /// Refuses a file whose schema nests deeper than [`LEVELS`], or whose footer cannot be followed.
 pub(super) fn check_depth(name: &Path, file: &mut File) -> Result<(), InputError> {
-    let Some(footer) = footer(file).map_err(InputError::read(name))? else {
+    match footer(file).map_err(InputError::read(name))? {
+        Some(footer) => check_footer(name, &footer),
         // Not a whole file; the reader knows what to say.
+        None => Ok(()),
+    }
+}
+
+/// As [`check_depth`], of an object.
+pub(super) async fn check_depth_of(
+    source: &Source,
+    store: &dyn ObjectStore,
+    about: &ObjectMeta,
+) -> Result<(), InputError> {
+    let fetch = async |start, end| {
+        let fetched = store.get_range(&about.location, start..end).await;
+        fetched
+            .map_err(|e| InputError::of_reader(source, &DataFusionError::ObjectStore(Box::new(e))))
+    };
+    let Some(end) = about.size.checked_sub(TAIL) else {
         return Ok(());
     };
-    let mut bytes = Compact(&footer);
+    let tail = fetch(end, about.size).await?;
+    match footer_start(end, &tail) {
+        Some(start) => check_footer(source.name(), &fetch(start, end).await?),
+        None => Ok(()),
+    }
+}
+
+fn check_footer(name: &Path, footer: &[u8]) -> Result<(), InputError> {
+    let mut bytes = Compact(footer);
     match bytes.schema_depth() {
         None => Err(InputError::corrupt(name, "its footer is malformed")),
         Some(depth) if depth > LEVELS => Err(InputError::unsupported(
@@ -38,23 +69,30 @@ pub(super) fn check_depth(name: &Path, file: &mut File) -> Result<(), InputError
 /// The bytes of the footer; `None` where the file does not end as a Parquet file.
 fn footer(file: &mut File) -> io::Result<Option<Vec<u8>>> {
     let size = file.metadata()?.len();
-    let Some(end) = size.checked_sub(8) else {
+    let Some(end) = size.checked_sub(TAIL) else {
         return Ok(None);
     };
     file.seek(SeekFrom::Start(end))?;
-    let mut tail = [0_u8; 8];
-    file.read_exact(&mut tail)?;
-    let [a, b, c, d, b'P', b'A', b'R', b'1'] = tail else {
-        return Ok(None);
-    };
-    let length = u64::from(u32::from_le_bytes([a, b, c, d]));
-    let Some(start) = end.checked_sub(length) else {
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail)?;
+    let Some(start) = footer_start(end, &tail) else {
         return Ok(None);
     };
     file.seek(SeekFrom::Start(start))?;
     let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes)?;
+    file.take(end.saturating_sub(start))
+        .read_to_end(&mut bytes)?;
     Ok(Some(bytes))
+}
+
+/// Where the footer begins that ends before the tail.
+fn footer_start(end: u64, tail: &[u8]) -> Option<u64> {
+    match *tail {
+        [a, b, c, d, b'P', b'A', b'R', b'1'] => {
+            end.checked_sub(u64::from(u32::from_le_bytes([a, b, c, d])))
+        }
+        _ => None,
+    }
 }
 
 /// Types of the compact protocol.

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 
 use super::OutputError;
 use super::encode::{Encoder, Encoding};
-use super::output::Output;
+use super::output::{Destination, Output};
 
 /// What the writer is sent. Without an end the run has failed.
 enum Piece {
@@ -40,7 +40,7 @@ pub(crate) fn sink(
 ) -> Arc<dyn ExecutionPlan> {
     let sink = OutputSink {
         schema: input.schema(),
-        path: output.staged_path(),
+        destination: output.destination(),
         target: output.name().to_owned(),
         encoding,
     };
@@ -51,8 +51,7 @@ pub(crate) fn sink(
 #[derive(Debug)]
 struct OutputSink {
     schema: SchemaRef,
-    /// Where to write; the standard output where there is none.
-    path: Option<PathBuf>,
+    destination: Destination,
     /// The name in messages.
     target: PathBuf,
     encoding: Encoding,
@@ -77,14 +76,14 @@ impl DataSink for OutputSink {
         _context: &Arc<TaskContext>,
     ) -> Result<u64> {
         let (send, receive) = mpsc::channel::<Piece>(WRITE_BEHIND);
-        let (schema, path, target, encoding) = (
+        let (schema, destination, target, encoding) = (
             Arc::clone(&self.schema),
-            self.path.clone(),
+            self.destination.clone(),
             self.target.clone(),
             self.encoding.clone(),
         );
         let writing = SpawnedTask::spawn_blocking(move || {
-            write(&schema, path.as_deref(), &target, &encoding, receive)
+            write(&schema, destination, &target, &encoding, receive)
                 .map_err(|e| DataFusionError::External(Box::new(e)))
         });
         while let Some(batch) = data.try_next().await? {
@@ -104,12 +103,13 @@ impl DataSink for OutputSink {
 
 fn write(
     schema: &SchemaRef,
-    path: Option<&Path>,
+    destination: Destination,
     target: &Path,
     encoding: &Encoding,
     mut pieces: mpsc::Receiver<Piece>,
 ) -> Result<u64, OutputError> {
-    let mut encoder = Encoder::create(schema, path, encoding).map_err(|e| e.at(target))?;
+    let bytes = destination.open().map_err(OutputError::write(target))?;
+    let mut encoder = Encoder::create(schema, bytes, encoding).map_err(|e| e.at(target))?;
     let mut rows = 0_u64;
     loop {
         match pieces.blocking_recv() {

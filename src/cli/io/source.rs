@@ -1,19 +1,23 @@
-//! Where input comes from: a file, or the standard input.
+//! Where input comes from: a file, the standard input, or an object of a store.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tempfile::NamedTempFile;
 
 use super::InputError;
+use super::stores::StoredObject;
 
 /// The name that stands for the standard input and output on the command line.
 pub(crate) const STANDARD: &str = "-";
 
 /// How the standard input is called in messages.
 const STDIN_NAME: &str = "the standard input";
+
+/// Bytes by which a format can be known.
+const START: u64 = 64;
 
 /// Bytes read at a time.
 const BUFFER: usize = 64 << 10;
@@ -30,8 +34,10 @@ pub(crate) struct Source {
 enum Place {
     File,
     Stdin(Arc<Stdin>),
-    /// The standard input, put into a file.
+    /// The standard input or an object, put into a file.
     Spooled(Arc<NamedTempFile>),
+    /// An object, and its first bytes once they are known.
+    Stored(Arc<StoredObject>, Arc<OnceLock<Vec<u8>>>),
 }
 
 /// The standard input, which can be read once: what a look at its beginning took is kept.
@@ -57,6 +63,28 @@ impl Source {
         }
     }
 
+    /// An object of a store.
+    #[cfg_attr(not(feature = "object-store"), allow(dead_code))]
+    pub(super) fn stored(name: PathBuf, object: StoredObject) -> Self {
+        Source {
+            name,
+            place: Place::Stored(Arc::new(object), Arc::default()),
+        }
+    }
+
+    /// The object, where it is one.
+    pub(super) fn object(&self) -> Option<&StoredObject> {
+        match &self.place {
+            Place::Stored(object, _) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Whether its name says something about it.
+    pub(super) fn is_named(&self) -> bool {
+        !matches!(self.place, Place::Stdin(_))
+    }
+
     /// The name in messages.
     pub(crate) fn name(&self) -> &Path {
         &self.name
@@ -66,7 +94,7 @@ impl Source {
     pub(super) fn path(&self) -> Option<&Path> {
         match &self.place {
             Place::File => Some(&self.name),
-            Place::Stdin(_) => None,
+            Place::Stdin(_) | Place::Stored(..) => None,
             Place::Spooled(file) => Some(file.path()),
         }
     }
@@ -78,6 +106,7 @@ impl Source {
                 read: 0,
                 stdin: Arc::clone(stdin),
             }),
+            Place::Stored(object, _) => object.read()?,
             _ => Box::new(self.open_file()?),
         };
         Ok(BufReader::with_capacity(BUFFER, bytes))
@@ -85,11 +114,14 @@ impl Source {
 
     /// Refuses what holds nothing, in which no format could be found. Waits for the first byte.
     pub(super) fn check_not_empty(&self) -> Result<(), InputError> {
-        let empty = self
-            .look()?
-            .fill_buf()
-            .map_err(InputError::read(&self.name))?
-            .is_empty();
+        let empty = match self.object() {
+            Some(_) => self.start()?.is_empty(),
+            None => self
+                .look()?
+                .fill_buf()
+                .map_err(InputError::read(&self.name))?
+                .is_empty(),
+        };
         match self.place {
             _ if !empty => Ok(()),
             Place::Stdin(_) => Err(InputError::unsupported(
@@ -97,6 +129,25 @@ impl Source {
                 "nothing came through it; look whether the command before the pipe failed, or name a file with -i FILE",
             )),
             _ => Err(InputError::unsupported(&self.name, "it is empty")),
+        }
+    }
+
+    /// Its first bytes, by which a format can be known. Of an object they are fetched once.
+    pub(super) fn start(&self) -> Result<Vec<u8>, InputError> {
+        let read = || {
+            let mut start = Vec::new();
+            self.look()?
+                .take(START)
+                .read_to_end(&mut start)
+                .map_err(InputError::read(&self.name))?;
+            Ok(start)
+        };
+        match &self.place {
+            Place::Stored(_, kept) => match kept.get() {
+                Some(start) => Ok(start.clone()),
+                None => read().map(|start| kept.get_or_init(|| start).clone()),
+            },
+            _ => read(),
         }
     }
 
@@ -115,6 +166,7 @@ impl Source {
                     .unwrap_or_else(PoisonError::into_inner);
                 Box::new(Cursor::new(std::mem::take(&mut *kept)).chain(io::stdin()))
             }
+            Place::Stored(object, _) => object.read()?,
             _ => Box::new(self.open_file()?),
         })
     }
@@ -139,8 +191,8 @@ impl Source {
         File::open(path).map_err(InputError::read(name))
     }
 
-    /// For formats that are not read from front to back: the standard input becomes a file that goes
-    /// away with the source.
+    /// For formats that are not read from front to back: the standard input, or an object, becomes a file
+    /// that goes away with the source.
     pub(super) fn seekable(&self) -> Result<Source, InputError> {
         if self.path().is_some() {
             return Ok(self.clone());
@@ -154,6 +206,19 @@ impl Source {
             place: Place::Spooled(Arc::new(file)),
         })
     }
+}
+
+/// Runs what reads inputs where it may block.
+pub(super) async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, InputError> + Send + 'static,
+) -> Result<T, InputError> {
+    let done = tokio::task::spawn_blocking(read).await;
+    done.unwrap_or_else(|e| {
+        Err(InputError::unsupported(
+            "the input".as_ref(),
+            format!("internal error: {e}"),
+        ))
+    })
 }
 
 /// Reads the standard input from where the look at it began, and keeps what it reads.
