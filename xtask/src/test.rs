@@ -29,6 +29,9 @@ struct Step {
     run: fn(&Workspace, &Plan) -> Result<()>,
 }
 
+/// What the whole tool is built with here, so that one build serves all steps.
+const FEATURES: [&str; 2] = ["--features", "wasmill/object-store"];
+
 /// Cheap checks first, then what compiles.
 const STEPS: [Step; 12] = [
     Step {
@@ -209,14 +212,8 @@ fn modules(workspace: &Workspace) -> Result<()> {
 
 fn clippy(workspace: &Workspace) -> Result<()> {
     let mut cargo = workspace.cargo();
-    process::run(cargo.args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))
+    cargo.args(["clippy", "--workspace", "--all-targets"]);
+    process::run(cargo.args(FEATURES).args(["--", "-D", "warnings"]))
 }
 
 /// The library with its unit tests and benchmarks, without DataFusion and the command line.
@@ -241,11 +238,12 @@ fn tests(workspace: &Workspace) -> Result<()> {
         // Library, binaries and integration tests; examples in the documentation have their step.
         cargo.args(["test", "--workspace", "--tests"]);
     }
-    process::run(snapshots_as_they_are(&mut cargo))
+    process::run(snapshots_as_they_are(cargo.args(FEATURES)))
 }
 
 fn doc_tests(workspace: &Workspace) -> Result<()> {
-    process::run(workspace.cargo().args(["test", "--workspace", "--doc"]))
+    let mut cargo = workspace.cargo();
+    process::run(cargo.args(["test", "--workspace", "--doc"]).args(FEATURES))
 }
 
 fn docs(workspace: &Workspace) -> Result<()> {
@@ -253,6 +251,7 @@ fn docs(workspace: &Workspace) -> Result<()> {
     process::run(
         cargo
             .args(["doc", "--workspace", "--no-deps"])
+            .args(FEATURES)
             .env("RUSTDOCFLAGS", "-D warnings"),
     )
 }
