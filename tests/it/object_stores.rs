@@ -314,6 +314,20 @@ fn what_a_store_says_is_told_in_a_line_with_what_to_do() {
         ],
     );
     assert!(denied.failure(3).contains("access is refused: 403"));
+    // Found, and refused where DataFusion reads it.
+    server.put("bucket/locked.parquet", b"PAR1 and more than a footer");
+    server.refuse("GET", "bucket/locked.parquet", 403);
+    let arguments = [
+        "-i",
+        "s3://bucket/locked.parquet",
+        "--input-format",
+        "parquet",
+    ];
+    let locked = run(&workplace, &server, "gcd", &arguments).failure(3);
+    assert!(
+        locked.starts_with("error: cannot read s3://bucket/locked.parquet: access is refused: 403"),
+        "{locked}"
+    );
     server.refuse("POST", "bucket/refused.csv", 403);
     let arguments = ["-i", "s3://bucket/in.csv", "-o", "s3://bucket/refused.csv"];
     let output = run(&workplace, &server, "gcd", &arguments).failure(3);

@@ -53,6 +53,9 @@ impl StoreFailure {
             text.contains("169.254.169.254") || text.contains("metadata.google.internal");
         match error {
             _ if metadata_service => StoreFailure::NoCredentials { service },
+            _ if text.contains("Account must be specified") => {
+                StoreFailure::NoCredentials { service }
+            }
             Error::NotFound { .. } => StoreFailure::Missing { said },
             Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
                 StoreFailure::Denied { service, said }
