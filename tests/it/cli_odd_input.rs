@@ -30,7 +30,7 @@ fn add(workplace: &Workplace, arguments: &[&str]) -> Ended {
 }
 
 /// A Parquet file without rows, with the column `a`, and one in groups within each other.
-fn nested_parquet(workplace: &Workplace, name: &str, groups: usize) {
+pub fn nested_parquet(workplace: &Workplace, name: &str, groups: usize) {
     let number = |name: &str| {
         let column = Type::primitive_type_builder(name, Physical::INT64)
             .with_repetition(Repetition::OPTIONAL);

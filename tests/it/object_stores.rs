@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::cli::{Ended, Workplace, module};
+use crate::cli_odd_input::nested_parquet;
 use server::Server;
 
 /// `a,b` and `rows` rows; the divisor of row `zero` is 0.
@@ -122,6 +123,26 @@ fn of_a_parquet_object_only_what_is_needed_is_fetched() {
     assert_eq!(whole.len(), 1);
     let sent: usize = ranged.iter().map(|request| request.sent).sum();
     assert!(0 < sent && sent < bytes.len(), "{sent} of {}", bytes.len());
+}
+
+#[test]
+fn objects_are_trusted_no_more_than_files() {
+    let (workplace, server) = (Workplace::new(), Server::start());
+    nested_parquet(&workplace, "deep.parquet", 200);
+    let deep = fs::read(workplace.path("deep.parquet")).unwrap();
+    server.put("bucket/deep.parquet", &deep);
+    server.put("bucket/short.parquet", b"PAR1");
+    server.put("bucket/empty.csv", b"");
+    let refused = |input: &str| run(&workplace, &server, "gcd", &["-i", input]).failure(3);
+    let said = refused("s3://bucket/deep.parquet");
+    assert!(said.contains("nest 201 levels deep"), "{said}");
+    let said = refused("s3://bucket/short.parquet");
+    assert!(
+        said.contains("s3://bucket/short.parquet cannot be decoded"),
+        "{said}"
+    );
+    let said = refused("s3://bucket/empty.csv");
+    assert!(said.contains("it is empty"), "{said}");
 }
 
 #[test]
@@ -283,6 +304,7 @@ fn what_a_store_says_is_told_in_a_line_with_what_to_do() {
     let (workplace, server) = (Workplace::new(), Server::start());
     server.put("bucket/in.csv", csv(10, None).as_bytes());
     server.refuse("GET", "bucket/secret.csv", 403);
+    server.put("bucket/secret.parquet", b"PAR1");
     server.refuse("HEAD", "bucket/secret.parquet", 403);
     let web = format!("{}/bucket/none.csv?signature=s3cr3t", server.url());
     let said = |input: &str| {
