@@ -11,7 +11,8 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use crate::abi::{self, Arena, Layout, Written, frame};
 use crate::error::{BindError, CallError, ErrorClass, Fault, Place, Violation};
 use crate::module::{Function, Module, NullHandling, ParameterType, ResultType};
-use crate::sandbox::{Guest, NoGuest, Policy, tracing_sink};
+use crate::pool::Pool;
+use crate::sandbox::{Cancel, Guest, NoGuest, Policy, SlotName, tracing_sink};
 
 /// One argument of a call.
 #[derive(Debug, Clone)]
@@ -89,19 +90,17 @@ impl Call {
     /// The failure of one row of a partition.
     pub(crate) fn row_failure(
         &self,
-        pool: &str,
+        pool: &Pool,
         partition: Option<usize>,
         row: u64,
         fault: Fault,
     ) -> CallError {
         CallError {
             place: Box::new(Place {
-                module: self.module().name().to_owned(),
                 udf: self.function().name.clone(),
-                pool: pool.to_owned(),
-                slot: None,
                 partition,
                 rows: Some(row..row.saturating_add(1)),
+                ..pool.place()
             }),
             fault: Box::new(fault),
         }
@@ -308,9 +307,14 @@ impl Module {
             }
             other => self.bind_error(function, other.to_string(), other.class()),
         };
+        let name = SlotName {
+            run: "planning",
+            pool: "planning",
+            slot: 0,
+        };
         let ask = || {
-            let mut guest =
-                Guest::new(self, &policy, &tracing_sink(), "planning", 0).map_err(|e| match e {
+            let mut guest = Guest::new(self, &policy, &tracing_sink(), name, &Cancel::default())
+                .map_err(|e| match e {
                     NoGuest::Fault(f) => fault(f),
                     NoGuest::Grant(e) => self.bind_error(function, e.to_string(), ErrorClass::Io),
                 })?;

@@ -14,6 +14,8 @@ use arrow::datatypes::DataType;
 
 pub use fault::{Fault, Violation};
 
+use crate::ledger::AdmissionError;
+
 /// Any error of the core, for callers that do several operations in one function.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -241,7 +243,7 @@ impl BindError {
 }
 
 /// Why a pool did not start. Nothing of it is left running.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The module has no such state.
@@ -314,6 +316,25 @@ pub enum StartError {
         /// How many there may be.
         most: usize,
     },
+    /// The pools of the run do not fit the ledger.
+    #[error(transparent)]
+    Admission(#[from] AdmissionError),
+    /// The run was cancelled before it had started.
+    #[error("the run {run} was cancelled before it had started")]
+    Cancelled {
+        /// The run.
+        run: String,
+    },
+    /// A slot did not start, however often it was tried.
+    #[error(
+        "{last}; given up after {attempts} attempts (`Budgets::init_retries`, `--init-retries`)"
+    )]
+    GaveUp {
+        /// How often it was tried.
+        attempts: u32,
+        /// What went wrong the last time.
+        last: Box<StartError>,
+    },
     /// The system gave no threads.
     #[error("the pool {pool} cannot start its threads: {reason}")]
     Threads {
@@ -334,8 +355,45 @@ impl StartError {
             | StartError::TooManySlots { .. } => ErrorClass::Usage,
             StartError::Grant { .. } => ErrorClass::Io,
             StartError::Slot { fault, .. } => fault.class(),
-            StartError::Init { .. } | StartError::Threads { .. } => ErrorClass::Failed,
+            StartError::Init { .. } | StartError::Threads { .. } | StartError::Cancelled { .. } => {
+                ErrorClass::Failed
+            }
+            StartError::Admission(e) => e.class(),
+            StartError::GaveUp { last, .. } => last.class(),
         }
+    }
+}
+
+/// What is only done so many times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Budget {
+    /// Slots started again after their guest trapped, ran out of a limit or broke the ABI.
+    TrapRestarts,
+    /// Slots started again for any other reason.
+    SlotRestarts,
+    /// Attempts at a call after the first.
+    CallRetries,
+}
+
+impl Budget {
+    /// What raises it.
+    fn advice(self) -> &'static str {
+        match self {
+            Budget::TrapRestarts => "`Budgets::trap_restarts`, `--restarts`",
+            Budget::SlotRestarts => "`Budgets::slot_restarts`, `--restarts`",
+            Budget::CallRetries => "`Budgets::call_retries`, `--restarts`",
+        }
+    }
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Budget::TrapRestarts => "restarts after traps",
+            Budget::SlotRestarts => "restarts of slots",
+            Budget::CallRetries => "retries of a call",
+        })
     }
 }
 
@@ -346,6 +404,8 @@ pub struct Place {
     pub module: String,
     /// The UDF or state.
     pub udf: String,
+    /// The run's name, where it was given one.
+    pub run: Option<String>,
     /// The pool's name.
     pub pool: String,
     /// The slot's number, where one was involved.
@@ -358,7 +418,11 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` of {} (pool {}", self.udf, self.module, self.pool)?;
+        write!(f, "`{}` of {} (", self.udf, self.module)?;
+        if let Some(run) = &self.run {
+            write!(f, "run {run}, ")?;
+        }
+        write!(f, "pool {}", self.pool)?;
         if let Some(slot) = self.slot {
             write!(f, ", slot {slot}")?;
         }

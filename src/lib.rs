@@ -51,6 +51,7 @@
 mod abi;
 mod call;
 mod error;
+mod ledger;
 mod module;
 mod pool;
 mod sandbox;
@@ -63,7 +64,13 @@ pub mod plan;
 
 pub use call::{Argument, Call};
 pub use error::{
-    BindError, CallError, Error, ErrorClass, Fault, ModuleError, Place, StartError, Violation,
+    BindError, Budget, CallError, Error, ErrorClass, Fault, ModuleError, Place, StartError,
+    Violation,
+};
+pub use ledger::{
+    Admission, AdmissionError, Amount, DeviceTotal, DeviceUsage, Held, Ledger, LedgerHolder,
+    LedgerUsage, Machine, Requested, Resource, Share, ShareError, Shortage, ShortageCause,
+    SlotResources,
 };
 pub use module::{
     ABI_VERSION, ArgumentType, Digest, Function, Manifest, MemoryInfo, Module, ModuleInfo,
@@ -71,7 +78,7 @@ pub use module::{
     Volatility, is_lossless,
 };
 pub use pool::{
-    LocalSlot, Output, Pool, PoolBuilder, PoolMetrics, Rebatcher, RowError, Rows, Run, Stage,
-    StageCall,
+    Budgets, LocalSlot, Output, Pool, PoolBuilder, PoolMetrics, Rebatcher, RowError, Rows, Run,
+    RunConfig, RunMetrics, SlotMetrics, Stage, StageBatches, StageCall, WarmLimits, WarmPools,
 };
-pub use sandbox::{Engine, EngineConfig, Grant, LogLevel, LogLine, LogSink, Policy};
+pub use sandbox::{Cancel, Engine, EngineConfig, Grant, LogLevel, LogLine, LogSink, Policy};

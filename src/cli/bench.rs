@@ -16,7 +16,7 @@ use self::data::{batches, made_up, read};
 use self::measure::measure;
 use self::report::Report;
 use super::arguments::ArgOption;
-use super::ending::{PoolKeeper, blocking, signalled};
+use super::ending::{RunKeeper, TO_FINISH, blocking, signalled};
 use super::failure::{Exit, Failure};
 use super::io::Format;
 use super::loading::load;
@@ -26,7 +26,7 @@ use super::runtime::runtime;
 use super::terminal::progress;
 use super::{json_text, print, say};
 use crate::plan::Pools;
-use crate::{LogSink, Policy, Pool};
+use crate::{LogSink, Policy, Pool, Run, RunConfig};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -119,7 +119,7 @@ fn bench_duration(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn execute(args: BenchArgs, json: bool) -> Result<(), Failure> {
     let runtime = runtime(None)?;
-    let keeper = PoolKeeper::default();
+    let keeper = RunKeeper::default();
     let result = runtime.block_on(async {
         // A task of its own, for the threads of the runtime have the stack that planning needs.
         let mut benching = tokio::spawn(bench(args, json, keeper.clone()));
@@ -130,6 +130,7 @@ pub(crate) fn execute(args: BenchArgs, json: bool) -> Result<(), Failure> {
                 hint: None,
             })),
             exit = signalled() => {
+                keeper.cancel().cancel();
                 benching.abort();
                 Err(Failure::stopped(exit))
             }
@@ -138,16 +139,16 @@ pub(crate) fn execute(args: BenchArgs, json: bool) -> Result<(), Failure> {
     let stopped = result
         .as_ref()
         .is_err_and(|failure| failure.exit.is_signal());
-    keeper.close(if stopped {
+    keeper.finish(if stopped {
         Duration::from_millis(500)
     } else {
-        Duration::from_secs(10)
+        TO_FINISH
     });
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
 }
 
-async fn bench(args: BenchArgs, json: bool, keeper: PoolKeeper) -> Result<(), Failure> {
+async fn bench(args: BenchArgs, json: bool, keeper: RunKeeper) -> Result<(), Failure> {
     let init = init_args(args.init.as_deref())?;
     let path = args.module.clone();
     let module = blocking(move || load(&path, false)).await?;
@@ -183,8 +184,15 @@ async fn bench(args: BenchArgs, json: bool, keeper: PoolKeeper) -> Result<(), Fa
         Some(init) => builder.init_args(init),
         None => builder,
     };
-    let pool = blocking(move || Ok(builder.start()?)).await?;
-    keeper.keep(&pool);
+    let config = RunConfig {
+        cancel: keeper.cancel().clone(),
+        ..RunConfig::default()
+    };
+    let run = blocking(move || Ok(Run::start(config, vec![builder])?)).await?;
+    keeper.keep(&run);
+    let [pool] = run.pools() else {
+        unreachable!("a pool for each builder");
+    };
     let note = |text: &str| {
         if !args.quiet {
             say(&format!("note: {text}"));

@@ -17,17 +17,21 @@ use super::suggest::existing;
 use super::{json_text, print};
 
 /// The flags that are settings.
-const SETTINGS: [&str; 13] = [
+const SETTINGS: [&str; 17] = [
+    "admission",
     "batch-size",
     "color",
     "compression",
+    "init-retries",
     "init-timeout",
     "json",
+    "machine",
     "max-errors",
     "memory",
     "metrics",
     "on-error",
     "quiet",
+    "restarts",
     "slots",
     "threads",
     "timeout",

@@ -4,32 +4,47 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::failure::{Exit, Failure};
-use crate::Pool;
+use crate::{Cancel, Run, RunMetrics};
 
-/// Keeps the pool alive beyond the plan.
+/// How long guests may take for their ends.
+pub(crate) const TO_FINISH: Duration = Duration::from_secs(10);
+
+/// Keeps the run alive beyond the plan.
 ///
-/// The last handle that goes closes the pool, and waits for a guest that is still computing. Whoever
-/// drops a cancelled plan must not be held up by that.
+/// The last handle that goes ends the run, and waits for guests that are still computing. Whoever drops
+/// a cancelled plan must not be held up by that.
 #[derive(Clone, Default)]
-pub(crate) struct PoolKeeper(Arc<Mutex<Option<Pool>>>);
+pub(crate) struct RunKeeper {
+    run: Arc<Mutex<Option<Run>>>,
+    cancel: Cancel,
+}
 
-impl PoolKeeper {
-    /// Remembers a pool that was started.
-    pub(crate) fn keep(&self, pool: &Pool) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(pool.clone());
+impl RunKeeper {
+    /// What ends the run, from before it is admitted.
+    pub(crate) fn cancel(&self) -> &Cancel {
+        &self.cancel
     }
 
-    /// Closes the pool, which runs the guests' `close`, and waits for it no longer than `patience`.
-    pub(crate) fn close(&self, patience: Duration) {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(pool) = kept else { return };
-        let (closed, waiting) = std::sync::mpsc::channel();
+    /// Remembers a run that was started.
+    pub(crate) fn keep(&self, run: &Run) {
+        *self.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.clone());
+    }
+
+    /// Ends the run, which calls the guests' `close`, and waits for it no longer than `patience`. What
+    /// its pools counted, if it has ended by then.
+    pub(crate) fn finish(&self, patience: Duration) -> Option<RunMetrics> {
+        let kept = self
+            .run
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let run = kept?;
+        let (finished, waiting) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            pool.close();
             // Nobody listens when it took too long; the process ends then.
-            let _ = closed.send(());
+            let _ = finished.send(run.finish());
         });
-        let _ = waiting.recv_timeout(patience);
+        waiting.recv_timeout(patience).ok()
     }
 }
 

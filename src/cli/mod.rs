@@ -17,7 +17,9 @@ mod io;
 mod loading;
 mod new;
 mod options;
+mod pools;
 mod report;
+mod resources;
 mod row_errors;
 mod run;
 mod runtime;
@@ -45,7 +47,7 @@ Exit codes:
   2    the command line is wrong
   3    an input or output file cannot be used
   4    the module was refused
-  5    a limit was reached: time, memory, output size
+  5    a limit was reached: time, memory, output size, what the machine has
   6    the guest trapped
   129, 130, 143  the terminal is gone, interrupted, asked to end";
 
@@ -86,6 +88,7 @@ enum Verb {
     Embed(embed::EmbedArgs),
     Compile(cache::CompileArgs),
     Cache(cache::CacheArgs),
+    Resources(resources::ResourcesArgs),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
     Completions(shell::CompletionsArgs),
@@ -148,6 +151,7 @@ fn execute(
         Verb::Embed(args) => embed::execute(&args),
         Verb::Compile(args) => cache::compile(&args),
         Verb::Cache(args) => cache::execute(&args, shared.json),
+        Verb::Resources(args) => resources::execute(&args, shared.json),
         Verb::Config(args) => config::execute(&args, settings, &command, shared.json),
         Verb::Doctor(args) => doctor::execute(&args, shared.json),
         // Without what this machine's settings say.

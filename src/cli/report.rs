@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::failure::Failure;
 use super::{json_text, print, say};
-use crate::PoolMetrics;
+use crate::{PoolMetrics, RunMetrics};
 
 /// Forms of the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -20,6 +20,8 @@ pub(crate) enum MetricsForm {
     Text,
     /// For programs
     Json,
+    /// For Prometheus: its text format
+    Prometheus,
 }
 
 /// What a run did.
@@ -32,12 +34,12 @@ pub(crate) struct Done<'a> {
     pub(crate) bytes: Option<u64>,
     /// From the start of the command.
     pub(crate) time: Duration,
-    /// What its pool did.
-    pub(crate) pool: PoolMetrics,
+    /// What its pools did.
+    pub(crate) run: RunMetrics,
 }
 
 #[derive(Serialize)]
-struct RunMetrics {
+struct Report {
     schema_version: u32,
     rows: u64,
     seconds: f64,
@@ -65,27 +67,34 @@ pub(crate) fn report(
     match form {
         None => Ok(()),
         Some(MetricsForm::Text) => {
-            say(&done.pool.to_string());
+            done.run.pools.iter().for_each(|p| say(&p.to_string()));
             Ok(())
         }
         Some(MetricsForm::Json) => {
-            let metrics = RunMetrics {
+            let metrics = Report {
                 schema_version: 1,
                 rows: done.rows,
                 seconds,
                 output,
                 output_bytes: done.bytes,
-                pools: vec![done.pool],
+                pools: done.run.pools,
             };
-            let text = json_text(&metrics)?;
-            match done.bytes {
-                Some(_) => print(&format!("{text}\n")),
-                // The standard output has the rows.
-                None => {
-                    say(&text);
-                    Ok(())
-                }
-            }
+            show(&json_text(&metrics)?, done.bytes)
+        }
+        Some(MetricsForm::Prometheus) => {
+            let text = done.run.to_prometheus();
+            show(text.trim_end(), done.bytes)
+        }
+    }
+}
+
+/// Shows metrics on the standard output, unless that has the rows.
+fn show(text: &str, output_bytes: Option<u64>) -> Result<(), Failure> {
+    match output_bytes {
+        Some(_) => print(&format!("{text}\n")),
+        None => {
+            say(text);
+            Ok(())
         }
     }
 }

@@ -19,7 +19,7 @@ use indicatif::ProgressBar;
 use super::arguments::{ArgOption, BoundCall, bind};
 use super::columns::{OutputColumn, choose};
 use super::condition;
-use super::ending::{PoolKeeper, blocking, signalled};
+use super::ending::{RunKeeper, TO_FINISH, blocking, signalled};
 use super::failure::{Exit, Failure, is_broken_pipe};
 use super::io::{self, CsvDialect, Encoding, Format, Input, Output, ReadOptions, Uploads, shown};
 use super::loading::load;
@@ -27,13 +27,14 @@ use super::options::{
     Compression, EnvOption, GrantOption, at_least_one, bytes, delimiter, duration, init_args,
     threads,
 };
+use super::pools::{self, PoolOptions};
 use super::report::{Done, MetricsForm, report, rows_written};
 use super::row_errors::{OnError, RowErrors, error_limit};
 use super::runtime::runtime;
 use super::terminal::progress;
 use super::{say, without_effect};
 use crate::plan::{ErrorLimit, Patience, PoolCall, PoolStage, Pools, query_planner};
-use crate::{LogSink, Module, Policy, Pool, PoolBuilder};
+use crate::{LogSink, Module, Policy, Pool, PoolBuilder, Run};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -187,6 +188,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     init_timeout: Duration,
 
+    /// Write rows as soon as they are computed, not in the order of the input
+    #[arg(long)]
+    unordered: bool,
+
+    #[command(flatten)]
+    pools: PoolOptions,
+
     /// Folder that the guest may see, and the name it has there; with :rw it may write too
     ///
     /// For modules built for wasm32-wasip1. Without a grant a guest sees no file at all.
@@ -201,7 +209,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
     threads: Option<NonZeroUsize>,
 
-    /// Report what the run did: text to stderr, json to stdout (stderr where the rows go to stdout)
+    /// Report what the run did: text to stderr, json or prometheus to stdout (stderr where the rows go to stdout)
     #[arg(long, value_enum, value_name = "FORM")]
     metrics: Option<MetricsForm>,
 
@@ -229,11 +237,11 @@ const SETTLING: Duration = Duration::from_secs(10);
 
 pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
     let runtime = runtime(args.threads)?;
-    let pool = PoolKeeper::default();
+    let keeper = RunKeeper::default();
     let uploads = Uploads::default();
     let result = runtime.block_on(async {
         // A task of its own: it may wait for the standard input, and signals must be heard meanwhile.
-        let mut running = tokio::spawn(run(Arc::new(args), pool.clone(), uploads.clone()));
+        let mut running = tokio::spawn(run(Arc::new(args), keeper.clone(), uploads.clone()));
         tokio::select! {
             result = &mut running => result.unwrap_or_else(|e| Err(Failure {
                 exit: Exit::Failed,
@@ -241,6 +249,7 @@ pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
                 hint: None,
             })),
             exit = signalled() => {
+                keeper.cancel().cancel();
                 running.abort();
                 // What it had begun to write goes away with it.
                 let _ = tokio::time::timeout(Duration::from_millis(500), running).await;
@@ -256,16 +265,16 @@ pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
         runtime.spawn(async { std::process::exit(signalled().await as i32) });
     }
     runtime.block_on(uploads.settle(SETTLING));
-    pool.close(if stopped {
+    keeper.finish(if stopped {
         Duration::from_millis(500)
     } else {
-        Duration::from_secs(10)
+        TO_FINISH
     });
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
 }
 
-async fn run(args: Arc<RunArgs>, keeper: PoolKeeper, uploads: Uploads) -> Result<(), Failure> {
+async fn run(args: Arc<RunArgs>, keeper: RunKeeper, uploads: Uploads) -> Result<(), Failure> {
     let started = Instant::now();
     let encoding = Encoding {
         format: output_format(&args)?,
@@ -275,6 +284,7 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper, uploads: Uploads) -> Result
     if args.compression_asked {
         without_effect::check_compression(encoding.format)?;
     }
+    pools::check(&args.pools)?;
     let inputs = inputs(&args)?;
     let init = init_args(args.init.as_deref())?;
     let path = args.module.clone();
@@ -349,8 +359,12 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper, uploads: Uploads) -> Result
     };
     let bar = progress(expected, args.quiet);
     let starting = pool_builder(&args, &module, &bound, init, &bar);
-    let pool = blocking(move || Ok(starting.start()?)).await?;
-    keeper.keep(&pool);
+    let config = args.pools.run_config(keeper.cancel());
+    let run = blocking(move || Ok(Run::start(config, vec![starting])?)).await?;
+    keeper.keep(&run);
+    let [pool] = run.pools() else {
+        unreachable!("a pool for each builder");
+    };
     pool.notices()
         .iter()
         .for_each(|notice| say(&format!("note: {notice}")));
@@ -375,7 +389,7 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper, uploads: Uploads) -> Result
     if let Some(time) = args.flush {
         session.config_mut().set_extension(Arc::new(Patience(time)));
     }
-    let plan = logical_plan(rows, call, batch_size, &columns)?;
+    let plan = logical_plan(rows, call, batch_size, &columns, args.unordered)?;
     let planned = session.create_physical_plan(&plan).await;
     let plan = match (planned, &args.condition) {
         (Ok(plan), _) => plan,
@@ -406,12 +420,14 @@ async fn run(args: Arc<RunArgs>, keeper: PoolKeeper, uploads: Uploads) -> Result
         letters.commit(&name)?;
     }
     drop(session);
+    let finishing = keeper.clone();
+    let metrics = blocking(move || Ok(finishing.finish(TO_FINISH))).await?;
     let done = Done {
         rows,
         output: &name,
         bytes,
         time: started.elapsed(),
-        pool: pool.metrics(),
+        run: metrics.unwrap_or_else(|| run.metrics()),
     };
     report(done, args.metrics, args.quiet)
 }
@@ -518,6 +534,7 @@ fn pool_builder(
         .policy(policy)
         .state_for(&bound.call)
         .on_log(log_to_stderr(bar.clone()));
+    let builder = args.pools.apply(builder);
     match init {
         Some(init) => builder.init_args(init),
         None => builder,
@@ -554,9 +571,15 @@ fn logical_plan(
     call: PoolCall,
     batch_size: NonZeroUsize,
     columns: &[OutputColumn],
+    unordered: bool,
 ) -> PlanResult<LogicalPlan> {
     let result = call.output.name().clone();
-    let stage = PoolStage::try_new(rows, vec![call], batch_size)?.into_plan();
+    let stage = PoolStage::try_new(rows, vec![call], batch_size)?;
+    let stage = match unordered {
+        true => stage.unordered(),
+        false => stage,
+    };
+    let stage = stage.into_plan();
     let chosen = columns.iter().map(|column| match column {
         OutputColumn::Input(name) => Expr::Column(Column::new(Some(INPUT), name)),
         OutputColumn::Result => Expr::Column(Column::new(Some(RESULT), &result)),

@@ -1,13 +1,14 @@
 //! What goes wrong while guest code runs, and how what it gives back breaks the ABI.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::datatypes::DataType;
 
-use super::{ErrorClass, StartError};
+use super::{Budget, ErrorClass, StartError};
 
 /// What went wrong while guest code ran, or with what it gave back.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// The guest trapped.
@@ -90,15 +91,39 @@ pub enum Fault {
     },
     /// The state of a sequence was lost with its slot, and cannot be rebuilt.
     #[error(
-        "the sequence's slot was lost by an earlier failure, and its state with it; start the run again"
+        "the sequence's slot was lost by an earlier failure, and its state with it; start the run again; that failure: {cause}"
     )]
-    StateLost,
+    StateLost {
+        /// The failure that lost it.
+        cause: Arc<Fault>,
+    },
     /// The slot could not be restarted.
     #[error("the slot was lost and could not be started again: {0}")]
     Restart(#[source] Box<StartError>),
+    /// The slot could not be started when its first call came.
+    #[error("{0}")]
+    Start(#[source] Box<StartError>),
     /// The pool has been closed.
     #[error("the pool is closed")]
     Closed,
+    /// The run was cancelled.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// The slot's thread did not come back.
+    #[error(
+        "the slot did not come back long after its time was over: its thread is stuck outside the guest, in a log sink or in the kernel; what it reserved is given back when it returns"
+    )]
+    Lost,
+    /// A budget is spent.
+    #[error("given up: {} ({}); the last failure: {cause}", spent(budget, limit), budget.advice())]
+    GaveUp {
+        /// Which budget.
+        budget: Budget,
+        /// How many it had.
+        limit: u32,
+        /// The last failure.
+        cause: Arc<Fault>,
+    },
     /// A row failed and the policy is to fail.
     #[error("the row failed: {message} (code {code})")]
     Row {
@@ -136,13 +161,16 @@ impl Fault {
             | Fault::Memory { .. }
             | Fault::Table { .. }
             | Fault::RowTooLarge { .. }
-            | Fault::OutputTooLarge { .. } => ErrorClass::Limit,
-            Fault::Restart(e) => e.class(),
+            | Fault::OutputTooLarge { .. }
+            | Fault::Lost => ErrorClass::Limit,
+            Fault::Restart(e) | Fault::Start(e) => e.class(),
+            Fault::GaveUp { cause, .. } => cause.class(),
             Fault::Arguments { .. } => ErrorClass::Usage,
             Fault::Guest { .. }
             | Fault::Contract(_)
-            | Fault::StateLost
+            | Fault::StateLost { .. }
             | Fault::Closed
+            | Fault::Cancelled
             | Fault::Row { .. }
             | Fault::TooManyRows { .. }
             | Fault::Host { .. } => ErrorClass::Failed,
@@ -160,6 +188,15 @@ impl Fault {
                 | Fault::Row { .. }
                 | Fault::Closed
         )
+    }
+}
+
+/// How much of which budget was spent.
+fn spent(budget: &Budget, limit: &u32) -> String {
+    match limit {
+        0 => format!("no {budget} are allowed"),
+        1 => format!("the only one of the {budget} is spent"),
+        n => format!("all {n} {budget} are spent"),
     }
 }
 

@@ -94,6 +94,7 @@ impl CodeCache {
 }
 
 /// The name of the module whose code an entry holds. Nothing is checked, so it is only to be shown.
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "for listings"))]
 pub(crate) fn cached_module(entry: &Path) -> Option<String> {
     let mut file = fs::File::open(entry).ok()?;
     let from_end = i64::try_from(NAME_BYTES.checked_add(TAG_BYTES)?).ok()?;

@@ -13,7 +13,9 @@ use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 
-pub(crate) use cache::{CodeCache, cached_module};
+pub(crate) use cache::CodeCache;
+#[cfg(feature = "cli")]
+pub(crate) use cache::cached_module;
 pub use digest::Digest;
 pub use info::{MemoryInfo, ModuleInfo};
 pub use limits::ModuleLimits;

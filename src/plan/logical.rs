@@ -136,6 +136,7 @@ pub struct PoolStage {
     input: LogicalPlan,
     calls: Vec<PoolCall>,
     batch_size: NonZeroUsize,
+    ordered: bool,
     schema: DFSchemaRef,
 }
 
@@ -177,8 +178,22 @@ impl PoolStage {
             input,
             calls,
             batch_size,
+            ordered: true,
             schema,
         })
+    }
+
+    /// Gives rows as soon as they are computed, not in the order of the input. A slow batch then holds
+    /// nothing up. Which row a failing run names does not depend on it.
+    #[must_use]
+    pub fn unordered(mut self) -> Self {
+        self.ordered = false;
+        self
+    }
+
+    /// Whether rows keep the order of the input.
+    pub fn is_ordered(&self) -> bool {
+        self.ordered
     }
 
     /// The stage as a plan.
@@ -198,11 +213,12 @@ impl PoolStage {
         self.batch_size
     }
 
-    fn key(&self) -> (&LogicalPlan, Vec<CallKey<'_>>, NonZeroUsize) {
+    fn key(&self) -> (&LogicalPlan, Vec<CallKey<'_>>, NonZeroUsize, bool) {
         (
             &self.input,
             self.calls.iter().map(PoolCall::key).collect(),
             self.batch_size,
+            self.ordered,
         )
     }
 }
@@ -262,7 +278,8 @@ impl UserDefinedLogicalNodeCore for PoolStage {
             let comma = if i > 0 { ", " } else { "" };
             write!(f, "{comma}{call}")?;
         }
-        write!(f, "], batch_size={}", self.batch_size)
+        let unordered = if self.ordered { "" } else { ", unordered" };
+        write!(f, "], batch_size={}{unordered}", self.batch_size)
     }
 
     fn with_exprs_and_inputs(
@@ -287,7 +304,11 @@ impl UserDefinedLogicalNodeCore for PoolStage {
                 *place = expression;
             }
         }
-        PoolStage::try_new(input, calls, self.batch_size)
+        let stage = PoolStage::try_new(input, calls, self.batch_size)?;
+        Ok(match self.ordered {
+            true => stage,
+            false => stage.unordered(),
+        })
     }
 
     fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {

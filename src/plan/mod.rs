@@ -19,6 +19,7 @@
 //!
 //! Errors of the core cross DataFusion's error type unharmed: [`core_error`] finds them again.
 
+mod bounded;
 mod error;
 mod logical;
 mod physical;

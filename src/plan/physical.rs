@@ -22,6 +22,7 @@ use super::row_errors::{Failures, RowErrorPolicy, dead_letter_schema};
 use super::stream::{self, Extensions, PartitionNumber, StagePartition, StartedCall};
 use super::{PoolRef, Pools};
 use crate::Call;
+use crate::pool::Lane;
 
 /// One call of a pool stage, ready to be evaluated.
 #[derive(Debug, Clone)]
@@ -43,7 +44,7 @@ pub(super) struct PhysicalCall {
 
 /// Physical node: sends each batch's arguments through pools and appends their results.
 ///
-/// Keeps the order of its input and its partitions. Batches are cut to exactly the stage's batch
+/// Keeps the partitions of its input, and its order unless told otherwise. Batches are cut to exactly the stage's batch
 /// size before they are sent, the last of a partition may be shorter. Results come back in input
 /// order, so the first error reported is that of the earliest row. Guests run on the threads of
 /// their slots, never on the runtime's.
@@ -52,6 +53,7 @@ pub struct PoolStageExec {
     input: Arc<dyn ExecutionPlan>,
     calls: Arc<[PhysicalCall]>,
     batch_size: NonZeroUsize,
+    ordered: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -61,12 +63,14 @@ impl PoolStageExec {
         input: Arc<dyn ExecutionPlan>,
         calls: Vec<PhysicalCall>,
         batch_size: NonZeroUsize,
+        ordered: bool,
     ) -> Result<Self> {
-        let properties = Arc::new(properties(&input, &calls));
+        let properties = Arc::new(properties(&input, &calls, ordered));
         Ok(PoolStageExec {
             input,
             calls: calls.into(),
             batch_size,
+            ordered,
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
         })
@@ -102,11 +106,10 @@ impl PoolStageExec {
                         call.pool
                     )
                 })?;
-                let run = pool.next_run();
                 let (fields, kept): (Vec<_>, Vec<_>) = call.kept.iter().cloned().unzip();
                 Ok(StartedCall {
+                    lane: Lane::new(&pool),
                     pool,
-                    run,
                     call: call.call.clone(),
                     arguments: call.arguments.clone(),
                     mask: call.mask.clone(),
@@ -126,11 +129,15 @@ fn output_schema(input: &Schema, calls: &[PhysicalCall]) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, input.metadata().clone()))
 }
 
-fn properties(input: &Arc<dyn ExecutionPlan>, calls: &[PhysicalCall]) -> PlanProperties {
+fn properties(
+    input: &Arc<dyn ExecutionPlan>,
+    calls: &[PhysicalCall],
+    ordered: bool,
+) -> PlanProperties {
     let schema = output_schema(&input.schema(), calls);
     // Input columns keep their positions, so orderings of the input hold for the output as they are.
     let mut equivalences = EquivalenceProperties::new(schema);
-    if let Some(ordering) = input.output_ordering() {
+    if let Some(ordering) = input.output_ordering().filter(|_| ordered) {
         equivalences.add_ordering(ordering.iter().cloned());
     }
     PlanProperties::new(
@@ -147,10 +154,11 @@ impl DisplayAs for PoolStageExec {
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => write!(
                 f,
-                "PoolStageExec: calls=[{}], pass=[{}], batch_size={}",
+                "PoolStageExec: calls=[{}], pass=[{}], batch_size={}{}",
                 calls.join(", "),
                 self.passing().join(", "),
-                self.batch_size
+                self.batch_size,
+                if self.ordered { "" } else { ", unordered" }
             ),
             DisplayFormatType::TreeRender => {
                 writeln!(f, "calls={}", calls.join(", "))?;
@@ -170,7 +178,7 @@ impl ExecutionPlan for PoolStageExec {
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![self.ordered]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
@@ -207,7 +215,9 @@ impl ExecutionPlan for PoolStageExec {
         };
         let properties = match options.children_properties {
             ChildrenPropertiesMode::Keep => Arc::clone(&self.properties),
-            ChildrenPropertiesMode::Recompute => Arc::new(properties(&input, &self.calls)),
+            ChildrenPropertiesMode::Recompute => {
+                Arc::new(properties(&input, &self.calls, self.ordered))
+            }
         };
         Ok(Arc::new(PoolStageExec {
             input,
@@ -253,6 +263,7 @@ impl ExecutionPlan for PoolStageExec {
                 number: partition,
                 of: self.properties.output_partitioning().partition_count(),
             },
+            self.ordered,
             Extensions::of(context.session_config()),
             &self.metrics,
         );

@@ -70,7 +70,12 @@ impl ExtensionPlanner for PoolStagePlanner {
                 })
             })
             .collect::<Result<_>>()?;
-        let stage = PoolStageExec::try_new(Arc::clone(input), calls, stage.batch_size())?;
+        let stage = PoolStageExec::try_new(
+            Arc::clone(input),
+            calls,
+            stage.batch_size(),
+            stage.is_ordered(),
+        )?;
         Ok(Some(Arc::new(stage)))
     }
 }

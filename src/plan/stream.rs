@@ -7,7 +7,7 @@ use std::time::Duration;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, exec_datafusion_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{
@@ -18,18 +18,20 @@ use futures::{Stream, StreamExt, TryStreamExt, future};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::bounded::bounded;
 use super::row_errors::{
     self, DeadLetters, ErrorLimit, Failures, RowErrorAction, RowErrorPolicy, dead_letters,
 };
 use super::{Patience, to_datafusion};
 use crate::error::{CallError, Fault, Place};
+use crate::pool::{Held, Lane, batch_bytes};
 use crate::{Call, Output, Pool, Rebatcher, RowError, Rows};
 
 /// A call whose pool has been found.
 pub(super) struct StartedCall {
     pub(super) pool: Pool,
-    /// The pool's number for this execution: within one, a lost sequence is not started anew.
-    pub(super) run: u64,
+    /// This partition's way into the pool.
+    pub(super) lane: Lane,
     pub(super) call: Call,
     pub(super) arguments: Vec<Arc<dyn PhysicalExpr>>,
     pub(super) mask: Option<Arc<dyn PhysicalExpr>>,
@@ -62,6 +64,8 @@ pub(super) struct StagePartition {
     schema: SchemaRef,
     batch_size: NonZeroUsize,
     partition: Option<usize>,
+    /// Whether results come in input order.
+    ordered: bool,
     extensions: Extensions,
     metrics: StageMetrics,
 }
@@ -87,6 +91,7 @@ impl Extensions {
 /// A batch whose calls have been queued.
 struct Queued {
     receiver: oneshot::Receiver<Result<Output, CallError>>,
+    held: Held,
     /// Arguments and kept columns, where failed rows are set aside.
     letter_columns: Vec<ArrayRef>,
 }
@@ -96,6 +101,8 @@ struct Computed {
     batch: RecordBatch,
     first_row: u64,
     outputs: Vec<(Output, Vec<ArrayRef>)>,
+    /// The batch counts as on its way until it is appended.
+    held: Vec<Held>,
 }
 
 struct StageMetrics {
@@ -114,6 +121,7 @@ impl StagePartition {
         schema: &SchemaRef,
         batch_size: NonZeroUsize,
         partition: PartitionNumber,
+        ordered: bool,
         extensions: Extensions,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
@@ -130,6 +138,7 @@ impl StagePartition {
             schema: Arc::clone(schema),
             batch_size,
             partition: partition.shown(),
+            ordered,
             extensions,
             metrics,
         }
@@ -147,6 +156,11 @@ impl StagePartition {
         slots.saturating_mul(2)
     }
 
+    /// Whether the pools take another batch of this partition.
+    fn has_room(&self) -> bool {
+        self.calls.iter().all(|call| call.lane.has_room())
+    }
+
     /// Evaluates the arguments of all calls and queues them. The work has been handed over when this
     /// returns; the future waits for the results.
     fn submit(
@@ -155,24 +169,29 @@ impl StagePartition {
         first_row: u64,
     ) -> impl Future<Output = Result<Computed>> + use<> {
         let timer = self.metrics.baseline.elapsed_compute().timer();
+        let bytes = batch_bytes(&batch);
         let queued: Result<Vec<_>> = self
             .calls
             .iter()
-            .map(|call| self.queue(call, &batch, first_row))
+            .map(|call| self.queue(call, &batch, bytes, first_row))
             .collect();
         drop(timer);
         let stage = Arc::clone(self);
         async move {
             let _timer = stage.metrics.waited.timer();
             let mut outputs = Vec::with_capacity(stage.calls.len());
+            let mut held = Vec::with_capacity(stage.calls.len());
             for (call, queued) in stage.calls.iter().zip(queued?) {
                 let output = received(call, queued.receiver.await)?;
+                stage.refuse_failed_rows(call, &output.row_errors, first_row)?;
                 outputs.push((output, queued.letter_columns));
+                held.push(queued.held);
             }
             Ok(Computed {
                 batch,
                 first_row,
                 outputs,
+                held,
             })
         }
     }
@@ -183,6 +202,7 @@ impl StagePartition {
             batch,
             first_row,
             outputs,
+            held,
         } = computed;
         let mut columns = batch.columns().to_vec();
         for (call, (output, letter_columns)) in self.calls.iter().zip(outputs) {
@@ -198,11 +218,45 @@ impl StagePartition {
             }
             columns.push(output.array);
         }
+        drop(held);
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let output =
             RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
         self.metrics.baseline.record_output(output.num_rows());
         Ok(output)
+    }
+
+    /// The error that ends the run, if no row may fail and one did.
+    fn refuse_failed_rows(
+        &self,
+        call: &StartedCall,
+        errors: &[RowError],
+        first_row: u64,
+    ) -> Result<()> {
+        match errors.first().filter(|_| !call.on_error.makes_nulls()) {
+            None => Ok(()),
+            Some(error) => {
+                let fault = Fault::Row {
+                    code: error.code,
+                    message: error.message.clone(),
+                };
+                Err(self.failure(call, error, first_row, fault))
+            }
+        }
+    }
+
+    fn failure(
+        &self,
+        call: &StartedCall,
+        error: &RowError,
+        first_row: u64,
+        fault: Fault,
+    ) -> DataFusionError {
+        let row = first_row.saturating_add(error.row as u64);
+        to_datafusion(
+            call.call
+                .row_failure(&call.pool, self.partition, row, fault),
+        )
     }
 
     /// The error that ends the run, if the rows that failed are too many.
@@ -213,24 +267,6 @@ impl StagePartition {
         first_row: u64,
         rows: usize,
     ) -> Result<()> {
-        let failure = |error: &RowError, fault: Fault| {
-            let row = first_row.saturating_add(error.row as u64);
-            Err(to_datafusion(call.call.row_failure(
-                call.pool.name(),
-                self.partition,
-                row,
-                fault,
-            )))
-        };
-        if !call.on_error.makes_nulls() {
-            return errors.first().map_or(Ok(()), |error| {
-                let fault = Fault::Row {
-                    code: error.code,
-                    message: error.message.clone(),
-                };
-                failure(error, fault)
-            });
-        }
         let limit = call.on_error.limit;
         match (call.failures.note(limit, rows, errors), limit) {
             (Some(error), Some(ErrorLimit::Rows(most))) => {
@@ -239,7 +275,7 @@ impl StagePartition {
                     failed: most.saturating_add(1),
                     message: Some(error.message.clone()),
                 };
-                failure(error, fault)
+                Err(self.failure(call, error, first_row, fault))
             }
             _ => Ok(()),
         }
@@ -250,10 +286,8 @@ impl StagePartition {
         for call in &self.calls {
             if let Some(fault) = call.failures.judge(call.on_error.limit) {
                 let place = Place {
-                    module: call.call.module().name().to_owned(),
                     udf: call.call.function().name.clone(),
-                    pool: call.pool.name().to_owned(),
-                    ..Place::default()
+                    ..call.pool.place()
                 };
                 return Err(to_datafusion(CallError {
                     place: Box::new(place),
@@ -264,7 +298,13 @@ impl StagePartition {
         Ok(())
     }
 
-    fn queue(&self, call: &StartedCall, batch: &RecordBatch, first_row: u64) -> Result<Queued> {
+    fn queue(
+        &self,
+        call: &StartedCall,
+        batch: &RecordBatch,
+        bytes: u64,
+        first_row: u64,
+    ) -> Result<Queued> {
         let rows = Rows {
             columns: call
                 .arguments
@@ -275,7 +315,6 @@ impl StagePartition {
             mask: call.mask.as_ref().map(|m| mask(m, batch)).transpose()?,
             first_row,
             partition: self.partition,
-            run: call.run,
         };
         let letter_columns = match call.on_error.action {
             RowErrorAction::DeadLetter { .. } => letter_columns(call, &rows, batch)?,
@@ -285,10 +324,12 @@ impl StagePartition {
         self.metrics.calls.add(1);
         self.metrics.rows.add(batch.num_rows());
         // Nobody listens any more when the stream was dropped; then the result is dropped too.
-        call.pool
-            .submit(&call.call, rows, move |result| drop(sender.send(result)));
+        let held = call.lane.submit(&call.call, rows, bytes, move |result| {
+            drop(sender.send(result));
+        });
         Ok(Queued {
             receiver,
+            held,
             letter_columns,
         })
     }
@@ -357,10 +398,12 @@ pub(super) fn run(
         Err(error) => future::Either::Right(future::ready(Err(error))),
     });
     let appending = Arc::clone(&stage);
-    // `buffered` keeps the order and polls no further than the window; nothing follows an error.
-    let appended = tasks
-        .buffered(window)
-        .map(move |computed| appending.append(computed?));
+    let bounds = (Arc::clone(&stage), window);
+    let appended = bounded(tasks, stage.ordered, move |on_their_way| {
+        let (stage, window) = &bounds;
+        on_their_way < *window && stage.has_room()
+    })
+    .map(move |computed| appending.append(computed?));
     let last = futures::stream::once(async move { stage.judge_shares() })
         .filter_map(|judged| future::ready(judged.err().map(Err)));
     end_at_error(appended.chain(last))

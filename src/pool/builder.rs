@@ -1,20 +1,27 @@
 //! How a pool is described and started.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::metrics::Counters;
+use super::budget::Budgets;
+use super::core::{Core, RunTag};
+use super::identity::{Identity, SinkIdentity};
+use super::run::{self, Run, RunConfig};
 use super::slot::Recipe;
-use super::{Cell, Handle, LocalSlot, Pool, Shared};
+use super::warm::Key;
+use super::{LocalSlot, Pool};
 use crate::abi::frame::clean_line;
 use crate::call::Call;
 use crate::error::StartError;
+use crate::ledger::{Ledger, PoolRequest, PoolReservation, SlotResources};
 use crate::module::{Digest, Module, State, StateKind, check_init_args};
 use crate::sandbox::{LogSink, Policy, tracing_sink};
 
 /// Slots that a pool may have: each is a thread, and 4 GiB of addresses for its memory.
 const MAX_SLOTS: usize = 1_024;
+
+/// Bytes of batches that may be on their way through a pool.
+const QUEUE_BYTES: u64 = 64 << 20;
 
 /// How a pool is made.
 #[derive(Clone)]
@@ -23,9 +30,26 @@ pub struct PoolBuilder {
     name: Option<String>,
     slots: NonZeroUsize,
     policy: Policy,
+    resources: SlotResources,
+    budgets: Budgets,
+    queue_bytes: u64,
+    lazy: bool,
     state: Option<String>,
     init_args: serde_json::Value,
     log: Option<LogSink>,
+}
+
+/// A pool whose description has been checked.
+pub(super) struct Spec {
+    pub(super) name: String,
+    pub(super) identity: Identity,
+    pub(super) lazy: bool,
+    slots: usize,
+    queue_bytes: u64,
+    notices: Vec<String>,
+    module: Module,
+    state: Option<Arc<State>>,
+    log: LogSink,
 }
 
 impl PoolBuilder {
@@ -36,6 +60,10 @@ impl PoolBuilder {
             name: None,
             slots: NonZeroUsize::MIN,
             policy: Policy::default(),
+            resources: SlotResources::default(),
+            budgets: Budgets::default(),
+            queue_bytes: QUEUE_BYTES,
+            lazy: false,
             state: None,
             init_args: serde_json::Value::Object(serde_json::Map::new()),
             log: None,
@@ -92,81 +120,121 @@ impl PoolBuilder {
         self
     }
 
-    /// Starts all slots at once. Either each is ready, or the error says what failed and nothing is
-    /// left running.
+    /// What each slot needs beside its memory, which is the policy's. Default: one CPU while it computes,
+    /// no device.
+    #[must_use]
+    pub fn resources(mut self, resources: SlotResources) -> Self {
+        self.resources = resources;
+        self
+    }
+
+    /// How often it tries again when something fails.
+    #[must_use]
+    pub fn budgets(mut self, budgets: Budgets) -> Self {
+        self.budgets = budgets;
+        self
+    }
+
+    /// Bytes of batches that may be on their way through the pool: those that wait, those that are
+    /// computed, and results that wait for their turn. Beyond it each partition may still have one
+    /// batch on its way. Default 64 MiB.
+    #[must_use]
+    pub fn queue_bytes(mut self, bytes: u64) -> Self {
+        self.queue_bytes = bytes;
+        self
+    }
+
+    /// Starts each slot when it is first needed, not all at once. A failing `init` is then the failure
+    /// of a call, [`Fault::Start`](crate::Fault::Start).
+    #[must_use]
+    pub fn lazy(mut self) -> Self {
+        self.lazy = true;
+        self
+    }
+
+    /// Starts the pool in a run of its own, with the default [`RunConfig`]. Either each slot is ready, or
+    /// the error says what failed and nothing is left running. To admit several pools together, use
+    /// [`Run::start`].
     ///
     /// # Errors
-    /// [`StartError`]: unknown state, init arguments that do not fit, a failing `init`, a limit.
+    /// [`StartError`]: unknown state, init arguments that do not fit, no room, a failing `init`, a limit.
     pub fn start(self) -> Result<Pool, StartError> {
+        let run = Run::start(RunConfig::default(), vec![self])?;
+        match run.pools() {
+            [pool] => Ok(pool.clone()),
+            _ => unreachable!("a pool for each builder"),
+        }
+    }
+
+    /// Starts one slot on the calling thread, for programs that bring threads of their own. The thread
+    /// must have the engine's `max_wasm_stack` and about 1 MiB more to spare. What the slot reserves is
+    /// on the ledger; the CPU is the thread's own.
+    ///
+    /// # Errors
+    /// As [`PoolBuilder::start`].
+    pub fn start_local(self) -> Result<LocalSlot, StartError> {
+        run::start_local(self, &RunConfig::default())
+    }
+
+    /// Checks the description, before anything is admitted.
+    pub(super) fn check(self, config: &RunConfig) -> Result<Spec, StartError> {
         let state = self.find_state()?;
+        let name = self
+            .name
+            .clone()
+            .unwrap_or_else(|| self.module.name().to_owned());
         let mut notices = Vec::new();
         let mut slots = self.slots.get();
         if let Some(state) = state
             .as_ref()
             .filter(|s| s.kind == StateKind::Sequence && slots > 1)
         {
-            notices.push(format!(
+            let notice = format!(
                 "`{}` keeps a sequence, in which rows depend on earlier ones: it runs in 1 slot, in input order ({slots} slots were asked for)",
                 state.name
-            ));
+            );
+            tracing::info!(pool = name, "{notice}");
+            notices.push(notice);
             slots = 1;
         }
         if slots > MAX_SLOTS {
             return Err(StartError::TooManySlots {
-                pool: self.name.unwrap_or_else(|| self.module.name().to_owned()),
+                pool: name,
                 asked: slots,
                 most: MAX_SLOTS,
             });
         }
-        let stack = self.module.engine().thread_stack();
-        let shared = self.shared(state, slots)?;
-        let name = &shared.recipe.pool;
-        for notice in &notices {
-            tracing::info!(pool = name, "{notice}");
-        }
-        let threads = start_threads(name, slots, stack)?;
-        let started: Vec<Result<(), StartError>> =
-            threads.broadcast(|thread| shared.start_slot(thread.index()));
-        // Dropped on an error, the handle closes the slots that did start.
-        let pool = Pool(Arc::new(Handle {
-            threads,
-            shared,
-            notices,
-        }));
-        started.into_iter().collect::<Result<(), _>>()?;
-        Ok(pool)
-    }
-
-    /// Starts one slot on the calling thread, for programs that bring threads of their own. The thread
-    /// must have the engine's `max_wasm_stack` and about 1 MiB more to spare.
-    ///
-    /// # Errors
-    /// As [`PoolBuilder::start`].
-    pub fn start_local(self) -> Result<LocalSlot, StartError> {
-        let state = self.find_state()?;
-        let shared = self.shared(state, 1)?;
-        shared.start_slot(0)?;
-        Ok(LocalSlot(shared))
-    }
-
-    /// What the slots have in common, their places still empty.
-    fn shared(self, state: Option<Arc<State>>, slots: usize) -> Result<Arc<Shared>, StartError> {
-        let (init_args, args_digest) = self.check_args(state.as_deref())?;
-        let recipe = Recipe {
-            pool: self.name.unwrap_or_else(|| self.module.name().to_owned()),
-            module: self.module,
-            policy: self.policy,
-            state,
+        let init_args = self.check_args(state.as_deref())?;
+        let mut policy = self.policy;
+        // The pool's own variables come after those of the run, and so win.
+        let settings = config
+            .settings
+            .iter()
+            .filter(|(name, _)| !policy.environment.iter().any(|(own, _)| own == *name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect::<Vec<_>>();
+        policy.environment.splice(0..0, settings);
+        let identity = Identity {
+            tenant: config.tenant.clone(),
+            module: *self.module.digest(),
+            state: state.as_ref().map(|s| s.name.clone()),
             init_args,
-            args_digest,
-            log: self.log.unwrap_or_else(tracing_sink),
+            policy,
+            resources: self.resources,
+            budgets: self.budgets,
+            sink: SinkIdentity::of(self.log.as_ref()),
         };
-        Ok(Arc::new(Shared {
-            recipe: Arc::new(recipe),
-            slots: (0..slots).map(|_| Mutex::new(Cell::Closed)).collect(),
-            counters: (0..slots).map(|_| Counters::default()).collect(),
-            next_run: AtomicU64::new(1),
-        }))
+        Ok(Spec {
+            name,
+            identity,
+            lazy: self.lazy,
+            slots,
+            queue_bytes: self.queue_bytes,
+            notices,
+            module: self.module,
+            state,
+            log: self.log.unwrap_or_else(tracing_sink),
+        })
     }
 
     fn find_state(&self) -> Result<Option<Arc<State>>, StartError> {
@@ -191,7 +259,8 @@ impl PoolBuilder {
         }
     }
 
-    fn check_args(&self, state: Option<&State>) -> Result<(String, String), StartError> {
+    /// The arguments of `init` as canonical JSON, with defaults.
+    fn check_args(&self, state: Option<&State>) -> Result<String, StartError> {
         let module = || self.module.name().to_owned();
         let given = &self.init_args;
         let args = match state {
@@ -212,22 +281,74 @@ impl PoolBuilder {
                 });
             }
         };
-        let text = args.to_string();
-        let digest = Digest::of(text.as_bytes()).short();
-        Ok((text, digest))
+        Ok(args.to_string())
     }
 }
 
-fn start_threads(name: &str, slots: usize, stack: usize) -> Result<rayon::ThreadPool, StartError> {
-    let thread_name = name.to_owned();
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(slots)
-        .stack_size(stack)
-        // Linux keeps 15 bytes of a name, so the slot's number comes first.
-        .thread_name(move |slot| format!("slot{slot} {thread_name}"))
-        .build()
-        .map_err(|e| StartError::Threads {
-            pool: name.to_owned(),
-            reason: e.to_string(),
+impl Spec {
+    /// Whether calls of this pool can go to another.
+    pub(super) fn is_served_by(&self, other: &Spec) -> bool {
+        let same = self.identity == other.identity;
+        // A sequence has one slot, which stateless calls must not keep busy.
+        same || (self.identity.may_join(&other.identity) && !other.is_sequence())
+    }
+
+    /// Gives this pool what the other was to have.
+    pub(super) fn join(&mut self, other: Spec) {
+        self.slots = self.slots.max(other.slots);
+        self.queue_bytes = self.queue_bytes.max(other.queue_bytes);
+        self.lazy &= other.lazy;
+        self.notices.extend(other.notices);
+    }
+
+    fn is_sequence(&self) -> bool {
+        let state = self.state.as_ref();
+        state.is_some_and(|state| state.kind == StateKind::Sequence)
+    }
+
+    pub(super) fn of_one_slot(mut self) -> Self {
+        self.slots = 1;
+        self
+    }
+
+    /// What it is found by when it stays warm, if it may.
+    pub(super) fn warm_key(&self) -> Option<Key> {
+        (!self.is_sequence()).then(|| Key {
+            identity: self.identity.clone(),
+            slots: self.slots,
         })
+    }
+
+    pub(super) fn request(&self) -> PoolRequest {
+        PoolRequest {
+            pool: self.name.clone(),
+            slots: self.slots,
+            memory: self.identity.policy.memory,
+            resources: self.identity.resources,
+            queue_bytes: self.queue_bytes,
+        }
+    }
+
+    /// The pool, not yet started.
+    pub(super) fn core(&self, ledger: &Ledger, reservation: PoolReservation, tag: &RunTag) -> Core {
+        let recipe = Recipe {
+            module: self.module.clone(),
+            pool: self.name.clone(),
+            run: tag.to_string(),
+            policy: self.identity.policy.clone(),
+            resources: self.identity.resources,
+            budgets: self.identity.budgets,
+            state: self.state.clone(),
+            init_args: self.identity.init_args.clone(),
+            args_digest: Digest::of(self.identity.init_args.as_bytes()).short(),
+            log: Arc::clone(&self.log),
+        };
+        Core::new(
+            Arc::new(recipe),
+            self.notices.clone(),
+            ledger.clone(),
+            reservation,
+            self.queue_bytes,
+        )
+    }
 }

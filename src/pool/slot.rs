@@ -13,18 +13,24 @@ use arrow::datatypes::DataType;
 
 use self::init::init;
 use self::prepared::{Prepared, place_dictionaries, spread_bytes};
+use super::budget::Budgets;
 use super::metrics::{Counters, add, add_time, raise};
 use crate::abi::{self, Arena, Reader, RowErrors, Shelf, Source, Written, frame};
 use crate::call::{Bound, Call, bind_in};
 use crate::error::{Fault, Place, StartError, Violation};
+use crate::ledger::SlotResources;
 use crate::module::{Module, NullHandling, State};
-use crate::sandbox::{Guest, LogSink, NoGuest, Policy};
+use crate::sandbox::{Cancel, Guest, LogSink, NoGuest, Policy, SlotName};
 
 /// What every slot of a pool is made from.
 pub(crate) struct Recipe {
     pub(crate) module: Module,
     pub(crate) pool: String,
+    /// The run that starts it.
+    pub(crate) run: String,
     pub(crate) policy: Policy,
+    pub(crate) resources: SlotResources,
+    pub(crate) budgets: Budgets,
     pub(crate) state: Option<Arc<State>>,
     /// Init arguments as JSON, checked and with defaults.
     pub(crate) init_args: String,
@@ -35,7 +41,6 @@ pub(crate) struct Recipe {
 /// An instance that has been initialised and has not failed.
 pub(crate) struct Slot {
     recipe: Arc<Recipe>,
-    number: usize,
     guest: Guest,
     /// What `init` answered; 0 without a state.
     state: u32,
@@ -75,9 +80,11 @@ impl Slot {
         recipe: &Arc<Recipe>,
         number: usize,
         counters: &Counters,
+        place: &Place,
+        cancel: &Cancel,
     ) -> Result<Self, StartError> {
         let begun = Instant::now();
-        let result = Self::start_inner(recipe, number, counters);
+        let result = Self::start_inner(recipe, number, counters, place, cancel);
         add_time(&counters.init, begun.elapsed());
         result
     }
@@ -86,19 +93,10 @@ impl Slot {
         recipe: &Arc<Recipe>,
         number: usize,
         counters: &Counters,
+        place: &Place,
+        cancel: &Cancel,
     ) -> Result<Self, StartError> {
-        let place = || {
-            Box::new(Place {
-                module: recipe.module.name().to_owned(),
-                udf: recipe
-                    .state
-                    .as_ref()
-                    .map_or_else(|| "(stateless)".to_owned(), |s| s.name.clone()),
-                pool: recipe.pool.clone(),
-                slot: Some(number),
-                ..Place::default()
-            })
-        };
+        let place = || Box::new(place.clone());
         let failed = |fault| StartError::Slot {
             place: place(),
             fault: Box::new(fault),
@@ -109,8 +107,12 @@ impl Slot {
             &recipe.module,
             &recipe.policy,
             &recipe.log,
-            &recipe.pool,
-            number,
+            SlotName {
+                run: &recipe.run,
+                pool: &recipe.pool,
+                slot: number,
+            },
+            cancel,
         )
         .map_err(|e| match e {
             NoGuest::Grant(e) => StartError::Grant {
@@ -148,7 +150,6 @@ impl Slot {
         raise(&counters.peak_memory, guest.peak_memory());
         Ok(Slot {
             recipe: Arc::clone(recipe),
-            number,
             guest,
             state,
             arena,
@@ -158,24 +159,20 @@ impl Slot {
         })
     }
 
-    /// Runs `close`, where there is one; what goes wrong is logged.
-    pub(crate) fn close(mut self) {
+    /// Runs `close`, where there is one, also when the run was cancelled.
+    pub(crate) fn close(mut self, counters: &Counters) -> Result<(), Fault> {
         let Some(symbol) = self.recipe.state.as_ref().and_then(|s| s.close.clone()) else {
-            return;
+            return Ok(());
         };
-        let limit = self.recipe.policy.close_time;
-        let result = self.guest.function::<u32, ()>(&symbol).and_then(|close| {
-            self.guest.begin(Instant::now(), limit);
+        let (begun, limit) = (Instant::now(), self.recipe.policy.close_time);
+        add(&counters.closes, 1);
+        let closed = self.guest.function::<u32, ()>(&symbol).and_then(|close| {
+            self.guest.listen(&Cancel::default());
+            self.guest.begin(begun, limit);
             self.guest.enter("close", limit, &close, self.state)
         });
-        if let Err(fault) = result {
-            tracing::warn!(
-                pool = self.recipe.pool,
-                slot = self.number,
-                module = self.recipe.module.name(),
-                "close failed: {fault}"
-            );
-        }
+        add_time(&counters.close, begun.elapsed());
+        closed
     }
 
     /// Computes `rows` rows. Columns are those of the arguments that are not constant.
@@ -185,8 +182,10 @@ impl Slot {
         columns: &[ArrayRef],
         rows: usize,
         counters: &Counters,
+        cancel: &Cancel,
     ) -> Result<Output, Fault> {
         let bound = &*call.0;
+        self.guest.listen(cancel);
         // One limit for all that the batch takes: `bind`, and every part where it has to be split.
         let begun = Instant::now();
         let deadline = begun.checked_add(self.recipe.policy.call_time);

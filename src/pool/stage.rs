@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, mpsc};
 
-use arrow::array::{AsArray, RecordBatch, RecordBatchOptions};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::{Output, Pool, Rebatcher, Rows};
+use super::{Held, Lane, Output, Pool, Rebatcher, Rows};
 use crate::call::Call;
 use crate::error::{CallError, Error, Fault, Place};
 
@@ -128,9 +128,10 @@ impl Stage {
     }
 
     /// Runs batches through the stage; the result is read like any iterator. Several batches are in
-    /// flight, at most two for each slot and one; results come in input order. After an error there is
+    /// flight, at most two for each slot and one, and no more than the pools' queues take; results come
+    /// in input order. After an error there is
     /// nothing more.
-    pub fn run<I>(&self, batches: I) -> Run<I::IntoIter>
+    pub fn run<I>(&self, batches: I) -> StageBatches<I::IntoIter>
     where
         I: IntoIterator<Item = Result<RecordBatch, ArrowError>>,
     {
@@ -142,9 +143,9 @@ impl Stage {
             .min();
         let rows = self.batch_size.or(asked).unwrap_or(DEFAULT_BATCH_SIZE);
         let slots = self.calls.iter().map(|c| c.pool.slots()).max().unwrap_or(1);
-        Run {
+        StageBatches {
             schema: self.schema(),
-            runs: self.calls.iter().map(|c| c.pool.next_run()).collect(),
+            lanes: self.calls.iter().map(|c| Lane::new(&c.pool)).collect(),
             calls: self.calls.clone(),
             partition: self.partition,
             batches: Some(batches.into_iter()),
@@ -184,6 +185,22 @@ impl Stage {
     }
 }
 
+/// Bytes of a batch, without what its columns share with other batches.
+pub(crate) fn batch_bytes(batch: &RecordBatch) -> u64 {
+    let columns = batch.columns().iter();
+    columns.fold(0, |sum, column| sum.saturating_add(array_bytes(column)))
+}
+
+/// Bytes of a column, without what it shares with other rows. Types for which Arrow cannot tell count
+/// with all they hold on to.
+pub(crate) fn array_bytes(array: &ArrayRef) -> u64 {
+    let bytes = array
+        .to_data()
+        .get_slice_memory_size()
+        .unwrap_or_else(|_| array.get_buffer_memory_size());
+    bytes as u64
+}
+
 /// A masked call leaves nulls behind.
 fn output_field(call: &StageCall) -> FieldRef {
     if call.mask.is_some() && !call.output.is_nullable() {
@@ -195,10 +212,11 @@ fn output_field(call: &StageCall) -> FieldRef {
 
 /// Batches on their way through a stage.
 #[derive(Debug)]
-pub struct Run<I> {
+pub struct StageBatches<I> {
     schema: SchemaRef,
     calls: Vec<StageCall>,
-    runs: Vec<u64>,
+    /// One for each call.
+    lanes: Vec<Lane>,
     partition: usize,
     /// `None` when the input has ended or something failed.
     batches: Option<I>,
@@ -215,10 +233,10 @@ pub struct Run<I> {
 struct InFlight {
     batch: RecordBatch,
     first_row: u64,
-    results: Vec<mpsc::Receiver<Result<Output, CallError>>>,
+    results: Vec<(mpsc::Receiver<Result<Output, CallError>>, Held)>,
 }
 
-impl<I> Run<I>
+impl<I> StageBatches<I>
 where
     I: Iterator<Item = Result<RecordBatch, ArrowError>>,
 {
@@ -249,7 +267,8 @@ where
         let first_row = self.next_row;
         self.next_row = first_row.saturating_add(batch.num_rows() as u64);
         let mut results = Vec::with_capacity(self.calls.len());
-        for (call, run) in self.calls.iter().zip(&self.runs) {
+        let bytes = batch_bytes(&batch);
+        for (call, lane) in self.calls.iter().zip(&self.lanes) {
             let columns = call
                 .columns
                 .iter()
@@ -271,13 +290,12 @@ where
                 mask: mask.flatten(),
                 first_row,
                 partition: Some(self.partition),
-                run: *run,
             };
             let (send, receive) = mpsc::sync_channel(1);
-            call.pool.submit(&call.call, rows, move |result| {
+            let held = lane.submit(&call.call, rows, bytes, move |result| {
                 let _ = send.send(result);
             });
-            results.push(receive);
+            results.push((receive, held));
         }
         self.in_flight.push_back(InFlight {
             batch,
@@ -289,13 +307,11 @@ where
 
     fn finish(&self, done: InFlight) -> Result<RecordBatch, Error> {
         let mut columns = done.batch.columns().to_vec();
-        for (result, call) in done.results.into_iter().zip(&self.calls) {
+        for ((result, _held), call) in done.results.into_iter().zip(&self.calls) {
             let place = || Place {
-                module: call.call.module().name().to_owned(),
                 udf: call.call.function().name.clone(),
-                pool: call.pool.name().to_owned(),
                 partition: Some(self.partition),
-                ..Place::default()
+                ..call.pool.place()
             };
             let output = result.recv().unwrap_or_else(|_| {
                 Err(CallError {
@@ -309,8 +325,9 @@ where
                     code: error.code,
                     message: error.message.clone(),
                 };
-                let (pool, partition) = (call.pool.name(), Some(self.partition));
-                return Err(call.call.row_failure(pool, partition, row, fault).into());
+                let partition = Some(self.partition);
+                let failure = call.call.row_failure(&call.pool, partition, row, fault);
+                return Err(failure.into());
             }
             columns.push(output.array);
         }
@@ -320,14 +337,17 @@ where
     }
 }
 
-impl<I> Iterator for Run<I>
+impl<I> Iterator for StageBatches<I>
 where
     I: Iterator<Item = Result<RecordBatch, ArrowError>>,
 {
     type Item = Result<RecordBatch, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.input_error.is_none() && self.in_flight.len() < self.window {
+        while self.input_error.is_none()
+            && self.in_flight.len() < self.window
+            && self.lanes.iter().all(Lane::has_room)
+        {
             match self
                 .next_input()
                 .and_then(|batch| batch.map(|b| self.submit(b)).transpose())

@@ -8,9 +8,7 @@ use crate::error::ModuleError;
 use crate::module::{CodeCache, ModuleLimits};
 
 /// How often the clock ticks that deadlines are counted in.
-pub(crate) const TICK: Duration = Duration::from_millis(5);
-/// How many of these a second has.
-pub(crate) const TICKS_PER_SECOND: u64 = 200;
+const TICK: Duration = Duration::from_millis(5);
 /// Frames of a backtrace that are kept.
 const BACKTRACE_FRAMES: usize = 32;
 

@@ -6,10 +6,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use wasmtime::{Instance, Memory, Store, TypedFunc};
+use wasmtime::{Instance, Memory, Store, TypedFunc, UpdateDeadline};
 
-use super::engine::{TICK, TICKS_PER_SECOND};
-use super::log::{LogLevel, LogSink, SlotLog};
+use super::deadline::Cancel;
+use super::log::{LogLevel, LogSink, SlotLog, SlotName};
 use super::policy::Policy;
 use super::state::{Denied, Limits, SharedLog, SlotState, lock};
 use super::wasi::{GrantError, HostCallError, LogStream, WasiContext};
@@ -47,14 +47,13 @@ impl Guest {
         module: &Module,
         policy: &Policy,
         log: &LogSink,
-        pool: &str,
-        slot: usize,
+        place: SlotName<'_>,
+        cancel: &Cancel,
     ) -> Result<Self, NoGuest> {
         let log: SharedLog = Arc::new(Mutex::new(SlotLog::new(
             Arc::clone(log),
             module.name(),
-            pool,
-            slot,
+            place,
             policy.log_bytes,
         )));
         let streams = Arc::clone(&log);
@@ -73,9 +72,14 @@ impl Guest {
         };
         let mut store = Store::new(module.engine().wasmtime(), state);
         store.limiter(|state| &mut state.limits);
-        store.epoch_deadline_trap();
+        // The clock's ticks are for looking whether the guest must end; what they end is decided here.
+        store.epoch_deadline_callback(|mut store| {
+            store.data_mut().wasi.deadline().check()?;
+            Ok(UpdateDeadline::Continue(TICKS_BETWEEN_CHECKS))
+        });
 
         let limit = policy.init_time;
+        store.data_mut().wasi.deadline().listen(cancel);
         arm(&mut store, Instant::now(), limit);
         let faulted = |store: &Store<SlotState>, e: &wasmtime::Error| {
             fault(store, e, "starting the instance", limit, None)
@@ -134,6 +138,11 @@ impl Guest {
     /// Begins an entry: from `now` on the guest has `limit` of wall time.
     pub(crate) fn begin(&mut self, now: Instant, limit: Duration) {
         arm(&mut self.store, now, limit);
+    }
+
+    /// From now on this cancellation ends guest code.
+    pub(crate) fn listen(&mut self, cancel: &Cancel) {
+        self.store.data_mut().wasi.deadline().listen(cancel);
     }
 
     /// Enters the guest within the entry that was begun.
@@ -246,15 +255,11 @@ impl Guest {
     }
 }
 
+/// Ticks of the clock between two looks at the deadline: guest code ends this much too late at most.
+const TICKS_BETWEEN_CHECKS: u64 = 1;
+
 fn arm(store: &mut Store<SlotState>, now: Instant, limit: Duration) {
-    // Whole ticks, rounded up, and one for the tick that has begun.
-    let in_second = limit.subsec_nanos().div_ceil(TICK.subsec_nanos());
-    let ticks = limit
-        .as_secs()
-        .saturating_mul(TICKS_PER_SECOND)
-        .saturating_add(u64::from(in_second))
-        .saturating_add(1);
-    store.set_epoch_deadline(ticks.min(u64::MAX >> 1));
+    store.set_epoch_deadline(TICKS_BETWEEN_CHECKS);
     store.data_mut().begin_entry(now.checked_add(limit));
 }
 
@@ -268,13 +273,11 @@ fn fault(
 ) -> Fault {
     match error.downcast_ref::<HostCallError>() {
         Some(HostCallError::DeadlineExceeded) => return Fault::Time { entry, limit },
+        Some(HostCallError::Cancelled) => return Fault::Cancelled,
         Some(HostCallError::Exit(code)) => return Fault::Exit { code: *code },
         Some(HostCallError::NoMemory) | None => {}
     }
     let trap = error.downcast_ref::<wasmtime::Trap>();
-    if trap == Some(&wasmtime::Trap::Interrupt) {
-        return Fault::Time { entry, limit };
-    }
     let limits = &store.data().limits;
     match limits.denied {
         Some(Denied::Memory { requested }) => {

@@ -54,6 +54,8 @@ pub struct LogLine<'a> {
     pub level: LogLevel,
     /// The module's name.
     pub module: &'a str,
+    /// The run that started the slot.
+    pub run: &'a str,
     /// The pool's name.
     pub pool: &'a str,
     /// The slot's number.
@@ -71,34 +73,47 @@ pub(crate) fn tracing_sink() -> LogSink {
         let LogLine {
             level,
             module,
+            run,
             pool,
             slot,
             text,
         } = *line;
         match level {
             LogLevel::Error => {
-                tracing::error!(target: "wasmill::guest", module, pool, slot, "{text}")
+                tracing::error!(target: "wasmill::guest", module, run, pool, slot, "{text}")
             }
             LogLevel::Warn => {
-                tracing::warn!(target: "wasmill::guest", module, pool, slot, "{text}")
+                tracing::warn!(target: "wasmill::guest", module, run, pool, slot, "{text}")
             }
             LogLevel::Info => {
-                tracing::info!(target: "wasmill::guest", module, pool, slot, "{text}")
+                tracing::info!(target: "wasmill::guest", module, run, pool, slot, "{text}")
             }
             LogLevel::Debug => {
-                tracing::debug!(target: "wasmill::guest", module, pool, slot, "{text}")
+                tracing::debug!(target: "wasmill::guest", module, run, pool, slot, "{text}")
             }
             LogLevel::Trace => {
-                tracing::trace!(target: "wasmill::guest", module, pool, slot, "{text}")
+                tracing::trace!(target: "wasmill::guest", module, run, pool, slot, "{text}")
             }
         }
     })
+}
+
+/// What a slot is called in messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlotName<'a> {
+    /// The run that starts it.
+    pub(crate) run: &'a str,
+    /// Its pool.
+    pub(crate) pool: &'a str,
+    /// Its number.
+    pub(crate) slot: usize,
 }
 
 /// The log of one slot: what may still be said in this entry into the guest.
 pub(crate) struct SlotLog {
     sink: LogSink,
     module: String,
+    run: String,
     pool: String,
     slot: usize,
     limit: u64,
@@ -107,12 +122,13 @@ pub(crate) struct SlotLog {
 }
 
 impl SlotLog {
-    pub(crate) fn new(sink: LogSink, module: &str, pool: &str, slot: usize, limit: u64) -> Self {
+    pub(crate) fn new(sink: LogSink, module: &str, name: SlotName<'_>, limit: u64) -> Self {
         SlotLog {
             sink,
             module: module.to_owned(),
-            pool: pool.to_owned(),
-            slot,
+            run: name.run.to_owned(),
+            pool: name.pool.to_owned(),
+            slot: name.slot,
             limit,
             left: limit,
             dropped: 0,
@@ -170,6 +186,7 @@ impl SlotLog {
         (self.sink)(&LogLine {
             level,
             module: &self.module,
+            run: &self.run,
             pool: &self.pool,
             slot: self.slot,
             text,
@@ -201,7 +218,16 @@ mod tests {
                     .push(line.text.to_owned())
             })
         };
-        let mut log = SlotLog::new(sink, "m", "p", 0, 100);
+        let mut log = SlotLog::new(
+            sink,
+            "m",
+            SlotName {
+                run: "r",
+                pool: "p",
+                slot: 0,
+            },
+            100,
+        );
         log.write(LogLevel::Info, b"a\x1b[31m\r\nforged\xff");
         for _ in 0..1000 {
             log.write(LogLevel::Info, b"\n");

@@ -13,7 +13,7 @@ pub use super::wasi::Grant;
 /// let policy = Policy { memory: 64 << 20, call_time: Duration::from_secs(1), ..Policy::default() };
 /// assert!(policy.grants.is_empty());
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// Linear memory of a slot, in bytes. Default 256 MiB.
     pub memory: u64,

@@ -46,6 +46,7 @@ use std::time::Instant;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
+use super::deadline::Deadline;
 use environment::Environment;
 use errno::{Errno, Outcome};
 use memory::GuestMemory;
@@ -64,7 +65,7 @@ pub(crate) const WRITE_BUDGET: u64 = 1 << 30;
 pub(crate) const ENTRY_COST: u64 = 4096;
 
 /// A folder that a guest may see.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Grant {
     /// The folder on the host.
     pub host: PathBuf,
@@ -136,9 +137,12 @@ pub(crate) enum LogStream {
 /// Why a host call ended the guest's run; found with `wasmtime::Error::downcast_ref`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum HostCallError {
-    /// The time limit passed before or during the call.
-    #[error("the time limit passed in a host call")]
+    /// The time limit passed.
+    #[error("the time limit passed")]
     DeadlineExceeded,
+    /// Nobody wants the result any more.
+    #[error("the run was cancelled")]
+    Cancelled,
     /// The guest called `proc_exit`; an error for code 0 too, because a slot has nothing to exit from.
     #[error("the guest called exit({0})")]
     Exit(i32),
@@ -147,20 +151,6 @@ pub(crate) enum HostCallError {
         "the guest called a WASI function that needs memory, but exports no memory named \"memory\""
     )]
     NoMemory,
-}
-
-/// The moment after which host calls refuse to go on.
-#[derive(Clone, Copy, Default)]
-struct Deadline(Option<Instant>);
-
-impl Deadline {
-    /// An error once the moment has come.
-    fn check(self) -> Result<(), HostCallError> {
-        match self.0 {
-            Some(moment) if Instant::now() >= moment => Err(HostCallError::DeadlineExceeded),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Receives what a guest writes to its standard streams.
@@ -232,7 +222,12 @@ impl WasiContext {
 
     /// From `deadline` on, host calls trap with [`HostCallError::DeadlineExceeded`]. None: no limit.
     pub(crate) fn set_deadline(&mut self, deadline: Option<Instant>) {
-        self.deadline = Deadline(deadline);
+        self.deadline.set(deadline);
+    }
+
+    /// What ends guest code and host calls alike.
+    pub(crate) fn deadline(&mut self) -> &mut Deadline {
+        &mut self.deadline
     }
 
     /// Marks the start of an entry into the guest, for [`Self::abandon_call`].

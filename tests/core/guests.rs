@@ -15,13 +15,18 @@ pub fn engine() -> &'static Engine {
 
 /// Memory, a bump allocator that starts over when the host resets, and what the test adds.
 pub fn wat(manifest: &[serde_json::Value], body: &str) -> Vec<u8> {
+    wat_with("(module", manifest, body)
+}
+
+/// As [`wat`], with more imports: the text begins with `(module` and these.
+pub fn wat_with(imports: &str, manifest: &[serde_json::Value], body: &str) -> Vec<u8> {
     let records: String = manifest.iter().map(|r| format!("{r}\n")).collect();
     let records = records
         .replace('\\', "\\\\")
         .replace('"', "\\\"")
         .replace('\n', "\\n");
     let text = format!(
-        r#"(module
+        r#"{imports}
   (import "wasmill_v1" "log" (func $log (param i32 i32 i32)))
   (memory (export "memory") 2)
   (global $next (mut i32) (i32.const 65536))

@@ -6,4 +6,5 @@ mod guests;
 mod hostile;
 mod identity;
 mod languages;
+mod pools;
 mod udfs;

@@ -164,3 +164,161 @@ fn an_interrupt_leaves_nothing_behind() {
     assert_eq!(status.code(), Some(130));
     assert_eq!(workplace.files(), before);
 }
+
+/// A function that traps at every third call of an instance.
+const THIRD: &str = r#"(module
+  (memory (export "memory") 2)
+  (global $next (mut i32) (i32.const 65536))
+  (global $calls (mut i32) (i32.const 0))
+  (func (export "wasmill_alloc") (param $size i32) (param $align i32) (result i32)
+    (local $at i32)
+    (local.set $at (i32.and (i32.add (global.get $next) (i32.const 63)) (i32.const -64)))
+    (global.set $next (i32.add (local.get $at) (local.get $size)))
+    (block $fits (loop $grow
+      (br_if $fits (i32.le_u (global.get $next) (i32.mul (memory.size) (i32.const 65536))))
+      (drop (memory.grow (i32.const 1)))
+      (br $grow)))
+    (local.get $at))
+  (func (export "wasmill_free") (param i32 i32 i32))
+  (func (export "third") (param $frame i32) (result i32)
+    (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+    (if (i32.eq (global.get $calls) (i32.const 3)) (then (unreachable)))
+    (memory.copy (i32.load offset=32 (local.get $frame)) (i32.load (i32.load offset=28 (local.get $frame))) (i32.const 64))
+    (i32.const 0))
+  (@custom "wasmill.manifest" "{\"abi\":1,\"kind\":\"scalar\",\"name\":\"third\",\"symbol\":\"third\",\"args\":[{\"name\":\"x\",\"format\":\"l\"}],\"result\":{\"format\":\"l\"},\"volatility\":\"immutable\",\"nulls\":\"handle\"}\n"))"#;
+
+/// A workplace with ten numbers in `in.csv` and the module.
+fn with_third() -> (Workplace, std::path::PathBuf) {
+    let workplace = Workplace::new();
+    let module = workplace.file("third.wasm", wat::parse_str(THIRD).expect("a module"));
+    let numbers: String = (1..=10).map(|n| format!("{n}\n")).collect();
+    workplace.file("in.csv", format!("x\n{numbers}"));
+    (workplace, module)
+}
+
+#[test]
+fn slots_are_started_again_as_often_as_they_may() {
+    let (workplace, module) = with_third();
+    let with = |more: &[&str]| {
+        let common = ["-i", "in.csv", "-o", "out.csv", "--batch-size", "1", "-q"];
+        run_with(&workplace, &module, "third", &[&common, more].concat())
+    };
+    assert_eq!(with(&[]).code(), 6, "a trap ends the run");
+    let ended = with(&["--restarts", "2"]);
+    assert_eq!(ended.code(), 6);
+    let error = ended.stderr();
+    assert!(
+        error.contains("--restarts") && error.contains("unreachable"),
+        "{error}"
+    );
+    assert!(!workplace.path("out.csv").exists());
+    let ended = with(&["--restarts", "4", "--metrics", "json"]).success();
+    let metrics: serde_json::Value = serde_json::from_str(&ended.stdout()).expect("JSON");
+    let pool = &metrics["pools"][0];
+    assert_eq!(
+        (&pool["restarts"], &pool["call_retries"]),
+        (&4.into(), &4.into())
+    );
+    assert_eq!(pool["per_slot"][0]["calls"], 10);
+    let out = std::fs::read_to_string(workplace.path("out.csv")).expect("a file");
+    let expected: String = (1..=10).map(|n| format!("{n},{n}\n")).collect();
+    assert_eq!(out, format!("x,third\n{expected}"));
+}
+
+#[test]
+fn what_does_not_fit_the_machine_is_refused_with_all_that_is_missing() {
+    let (workplace, module) = with_third();
+    let before = workplace.files();
+    let arguments = "-i in.csv -o out.csv --slots 8 --memory 1GiB --cpus 3 --gpus 1 \
+                     --machine cpus=2,memory=2GiB -q";
+    let arguments: Vec<&str> = arguments.split_whitespace().collect();
+    let ended = run_with(&workplace, &module, "third", &arguments);
+    assert_eq!(ended.code(), 5, "{}", ended.stderr());
+    let error = ended.stderr();
+    for part in ["--memory", "--cpus", "--gpus", "8 slots", "2 GiB"] {
+        assert!(error.contains(part), "{part} is missing in {error}");
+    }
+    assert_eq!(workplace.files(), before);
+    let ended = run_with(
+        &workplace,
+        &module,
+        "third",
+        &["-i", "in.csv", "-o", "out.csv", "--device-memory", "1GiB"],
+    );
+    assert_eq!(ended.code(), 2, "{}", ended.stderr());
+}
+
+#[test]
+fn metrics_are_there_for_prometheus() {
+    let (workplace, module) = with_third();
+    let arguments = [
+        "-i",
+        "in.csv",
+        "-o",
+        "out.csv",
+        "--slots",
+        "2",
+        "--metrics",
+        "prometheus",
+        "-q",
+    ];
+    let ended = run_with(&workplace, &module, "third", &arguments).success();
+    let text = ended.stdout();
+    for line in [
+        "# TYPE wasmill_starts_total counter",
+        r#"wasmill_starts_total{pool="third",module="third",slot="1"} 1"#,
+        r#"wasmill_queued_tasks{pool="third",module="third"} 0"#,
+    ] {
+        assert!(
+            text.lines().any(|l| l == line),
+            "{line} is missing in {text}"
+        );
+    }
+    let rows: u64 = text
+        .lines()
+        .filter(|l| l.starts_with("wasmill_rows_total{"))
+        .filter_map(|l| l.rsplit(' ').next()?.parse::<u64>().ok())
+        .sum();
+    assert_eq!(rows, 10);
+}
+
+#[test]
+fn unordered_rows_are_the_same_rows() {
+    let (workplace, _) = with_third();
+    let numbers: String = (1..=5_000).map(|n| format!("{n},7\n")).collect();
+    workplace.file("many.csv", format!("a,b\n{numbers}"));
+    let of = |more: &str| {
+        let arguments = format!("-i many.csv -o - --format csv --batch-size 10 -q {more}");
+        let ended = run(&workplace, "math", "gcd", &arguments).success();
+        let mut lines: Vec<String> = ended.stdout().lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(of("--unordered --slots 3"), of(""));
+}
+
+#[test]
+fn resources_shows_what_the_ledger_sees() {
+    let workplace = Workplace::new();
+    let machine = "cpus=4,memory=8GiB,gpus=2x24GiB";
+    let ended = workplace
+        .wasmill(["resources", "--machine", machine])
+        .success();
+    assert_eq!(
+        ended.stdout(),
+        "cpus     4\nmemory   8.00 GiB\ndevices  gpu0 with 24.00 GiB\n         gpu1 with 24.00 GiB\n"
+    );
+    let ended = workplace.wasmill(["resources", "--json"]).success();
+    let found: serde_json::Value = serde_json::from_str(&ended.stdout()).expect("JSON");
+    assert!(
+        found["machine"]["memory"]
+            .as_u64()
+            .is_some_and(|bytes| bytes > 1 << 20)
+    );
+    assert!(
+        found["machine"]["cpus"]
+            .as_f64()
+            .is_some_and(|cpus| cpus > 0.0)
+    );
+    assert_eq!(found["memory"], 0);
+}

@@ -200,3 +200,15 @@ fn conditions_and_limits_come_before_the_udf() {
     hint: write it as in SQL, over the columns of the input: "delay > 0 AND origin = 'JFK'"; names with capital letters stand in double quotes
     "#);
 }
+
+#[test]
+fn c22_a_limit_is_never_turned_into_nulls() {
+    let workplace = Workplace::new();
+    workplace.file("in.csv", "x\n1\n2\n");
+    for policy in ["null", "dead-letter=failed.csv"] {
+        let arguments = format!("-i in.csv -o out.csv --timeout 100ms --on-error {policy} -q");
+        let error = crate::cli_run::run(&workplace, "probe", "spin", &arguments).failure(5);
+        assert!(error.contains("took longer than 100ms"), "{error}");
+        assert_eq!(workplace.files(), ["in.csv"]);
+    }
+}

@@ -162,16 +162,20 @@ fn settings_come_from_flags_variables_and_files_in_that_order() {
     let shown = String::from_utf8_lossy(&shown.stdout)
         .replace(&workplace.path("home").display().to_string(), "[home]");
     insta::assert_snapshot!(shown, @r"
+    admission     wait=30s        default
     batch-size    (not set)       default
     color         auto            default
     compression   zstd            default
+    init-retries  0               default
     init-timeout  60s             default
     json          (not set)       default
+    machine       (not set)       default
     max-errors    (not set)       default
     memory        32MiB           variable WASMILL_MEMORY
     metrics       (not set)       default
     on-error      fail            default
     quiet         (not set)       default
+    restarts      0               default
     slots         3               wasmill.toml
     threads       (not set)       default
     timeout       3s              [home]/wasmill/config.toml

@@ -1,15 +1,8 @@
 //! Init arguments for the states of a module, and how their `close` ends.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use serde_json::{Map, Value};
-use tracing::field::{Field, Visit};
-use tracing::span;
-use tracing::{Event, Level, Metadata, Subscriber};
-
 use crate::module::check_init_args;
 use crate::{LocalSlot, State};
+use serde_json::{Map, Value};
 
 /// What to give to `init`: the arguments of the command line where the state takes them, else none.
 ///
@@ -83,55 +76,10 @@ pub(super) fn example(schema: &Value) -> String {
     )
 }
 
-/// Closes a slot; gives what went wrong with `close`, which the pool only logs.
+/// Closes a slot; gives what went wrong with `close`.
 pub(super) fn close(slot: LocalSlot) -> Option<String> {
-    let heard = Heard::default();
-    let lines = Arc::clone(&heard.0);
-    tracing::subscriber::with_default(heard, || drop(slot));
-    let lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-    lines.first().cloned()
-}
-
-/// Listens to the warnings of the pool on this thread.
-#[derive(Default)]
-struct Heard(Arc<Mutex<Vec<String>>>);
-
-impl Subscriber for Heard {
-    fn enabled(&self, about: &Metadata<'_>) -> bool {
-        *about.level() <= Level::WARN && about.target().starts_with("wasmill::pool")
-    }
-
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut message = Message(String::new());
-        event.record(&mut message);
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(message.0);
-    }
-
-    fn enter(&self, _: &span::Id) {}
-
-    fn exit(&self, _: &span::Id) {}
-}
-
-/// The text of an event.
-struct Message(String);
-
-impl Visit for Message {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        if field.name() == "message" {
-            self.0 = format!("{value:?}");
-        }
-    }
+    let error = slot.close().err()?;
+    Some(format!("close failed: {}", error.fault))
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use super::reproduce::Commands;
 use super::shapes::{Shape, shapes, takes_nulls};
 use super::states;
 use crate::{
-    Call, CallError, Function, LocalSlot, LogSink, Module, Output, Policy, Pool, Rows, StartError,
-    Volatility,
+    Budgets, Call, CallError, Function, LocalSlot, LogSink, Module, Output, Policy, Pool, Rows,
+    StartError, Volatility,
 };
 
 /// Failures of one function that are told.
@@ -116,6 +116,13 @@ impl Trial<'_> {
         let builder = Pool::builder(self.module)
             .name(&self.function.name)
             .policy(self.settings.policy.clone())
+            .budgets(Budgets {
+                // The time of the trial is bounded, and each failure is told.
+                trap_restarts: u32::MAX,
+                slot_restarts: u32::MAX,
+                backoff: Duration::ZERO,
+                ..Budgets::default()
+            })
             .on_log(silent);
         match &self.function.state {
             Some(state) => builder.state(&state.name).init_args(self.init.clone()),

@@ -33,7 +33,7 @@ struct Entry {
 
 impl Listing {
     /// A walk that stands at entry `cookie`, or at the end if there are fewer.
-    fn at(dir: &Dir, cookie: u64, deadline: Deadline) -> Outcome<Self> {
+    fn at(dir: &Dir, cookie: u64, deadline: &Deadline) -> Outcome<Self> {
         let mut listing = Listing {
             entries: dir.entries()?,
             next: 0,
@@ -114,7 +114,7 @@ impl WasiContext {
         cookie: u64,
         used_out: u32,
     ) -> Outcome {
-        let deadline = self.deadline;
+        let deadline = self.deadline.clone();
         let descriptor = self.table.get_mut(fd)?;
         descriptor.dir()?;
         descriptor.require(FD_READDIR)?;
@@ -127,7 +127,7 @@ impl WasiContext {
 
         let mut listing = match open.listing.take() {
             Some(listing) if listing.next == cookie && cookie != 0 => listing,
-            _ => Listing::at(&open.dir, cookie, deadline)?,
+            _ => Listing::at(&open.dir, cookie, &deadline)?,
         };
         while !room.is_empty() {
             deadline.check()?;

@@ -1,12 +1,14 @@
 //! A guest for behaviour tests: functions that fail, count, take time or memory, and say what they saw.
 
 mod failures;
+mod faulty;
 mod states;
 
 pub use failures::{
     InitFails, InitFailsArgs, boom, chatty, div, fail_call, fail_call_long, fail_call_raw,
     fail_row_raw, hog, recurse, spin, wrong_rows,
 };
+pub use faulty::{Faulty, FaultyArgs};
 pub use states::{Bump, Counter, CounterArgs, MaxBatch, Pair, Scale, ScaleArgs, Slow, SlowArgs};
 
 use wasmill_guest::udf;

@@ -1,0 +1,427 @@
+//! Warm pools: pools that outlive runs.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+use super::core::{Core, RunTag};
+use super::identity::Identity;
+use crate::error::StartError;
+
+/// How long pools stay warm.
+///
+/// ```
+/// use std::time::Duration;
+/// use wasmill::{WarmLimits, WarmPools};
+///
+/// let warm = WarmPools::new(WarmLimits { idle: Duration::from_secs(10), ..WarmLimits::default() });
+/// assert_eq!(warm.len(), 0);
+/// ```
+#[derive(Debug, Clone)]
+pub struct WarmLimits {
+    /// Pools that are kept at most; beyond it the one that has been idle longest is closed. Default 16.
+    pub pools: usize,
+    /// How long a pool may be idle before it is closed. Default 60 s.
+    pub idle: Duration,
+    /// How old a pool may get; an older one takes no new runs. Default 1 h.
+    pub age: Duration,
+    /// How many calls a pool may have served before it takes no new runs. Default: any number.
+    pub calls: Option<u64>,
+    /// How large, in bytes, the memory of a slot may have grown before its pool takes no new runs: the
+    /// memory of an instance never shrinks. Default: as large as the pool's policy allows.
+    pub memory: Option<u64>,
+}
+
+impl Default for WarmLimits {
+    fn default() -> Self {
+        WarmLimits {
+            pools: 16,
+            idle: Duration::from_secs(60),
+            age: Duration::from_secs(3600),
+            calls: None,
+            memory: None,
+        }
+    }
+}
+
+/// Pools that outlive runs, for programs that live long themselves. Cheap to clone.
+///
+/// Runs that are started with the same `WarmPools` share a pool where theirs have one identity: the same
+/// module, state, `init` arguments, policy, resources, budgets, settings, number of slots, log sink and
+/// tenant. They share it also at the same time, and take turns at it. A state that is a sequence never
+/// stays, since it belongs to its run.
+///
+/// Idle pools keep what they reserved. They make room, the longest idle first, for a run that would not
+/// fit otherwise. When the last clone is dropped, and no run uses them, they are closed.
+#[derive(Clone)]
+pub struct WarmPools(Arc<Inner>);
+
+struct Inner {
+    limits: WarmLimits,
+    state: Mutex<State>,
+    /// Told when a pool has been started, or could not be.
+    started: Condvar,
+    /// Closes what has been idle for too long.
+    caretaker: OnceLock<Thread>,
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<Key, Entry>,
+    /// Pools in use that take no new runs, and how many still use them.
+    leaving: Vec<(Arc<Core>, usize)>,
+}
+
+/// What a warm pool is found by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) identity: Identity,
+    pub(super) slots: usize,
+}
+
+enum Entry {
+    /// A run is starting it.
+    Starting,
+    Ready {
+        core: Arc<Core>,
+        users: usize,
+        /// When its last user left.
+        idle_since: Instant,
+    },
+}
+
+/// What a run was promised: pools that it shares, and those that it has to start for all.
+pub(super) struct Wanted {
+    warm: WarmPools,
+    /// `None` for pools that do not stay warm.
+    keys: Vec<Option<Key>>,
+    found: Vec<Option<Arc<Core>>>,
+    complete: bool,
+}
+
+impl WarmPools {
+    /// No pools yet.
+    pub fn new(limits: WarmLimits) -> Self {
+        WarmPools(Arc::new(Inner {
+            limits,
+            state: Mutex::default(),
+            started: Condvar::new(),
+            caretaker: OnceLock::new(),
+        }))
+    }
+
+    /// How many pools there are, idle or in use.
+    pub fn len(&self) -> usize {
+        let state = self.0.lock();
+        state.entries.len().saturating_add(state.leaving.len())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Gives up all pools: the next runs start fresh instances. Those that are idle are closed now, those
+    /// in use when their last run ends.
+    pub fn reset(&self) {
+        close(self.0.lock().retire(|_| true));
+    }
+
+    /// Finds the pools that are there and promises to start the others. Waits while another run is
+    /// starting one of them, which takes no longer than admission and `init` do; nothing is held
+    /// meanwhile, so runs never wait for each other in a circle.
+    pub(super) fn want(&self, keys: Vec<Option<Key>>, tag: &RunTag) -> Result<Wanted, StartError> {
+        let inner = &self.0;
+        let mut state = inner.lock();
+        while keys
+            .iter()
+            .flatten()
+            .any(|key| matches!(state.entries.get(key), Some(Entry::Starting)))
+        {
+            if tag.cancel.is_cancelled() {
+                return Err(StartError::Cancelled {
+                    run: tag.to_string(),
+                });
+            }
+            let waited = inner
+                .started
+                .wait_timeout(state, Duration::from_millis(100));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let worn = state.retire(|core| inner.is_worn(core));
+        let found = keys
+            .iter()
+            .map(|key| {
+                let key = key.as_ref()?;
+                match state.entries.get_mut(key) {
+                    Some(Entry::Ready { core, users, .. }) => {
+                        *users = users.saturating_add(1);
+                        Some(Arc::clone(core))
+                    }
+                    _ => {
+                        state.entries.insert(key.clone(), Entry::Starting);
+                        None
+                    }
+                }
+            })
+            .collect();
+        drop(state);
+        close(worn);
+        Ok(Wanted {
+            warm: self.clone(),
+            keys,
+            found,
+            complete: false,
+        })
+    }
+
+    /// A run no longer uses a pool.
+    pub(super) fn give_back(&self, core: &Arc<Core>) {
+        let inner = &self.0;
+        let mut state = inner.lock();
+        let entry = state.entries.values_mut().find_map(|entry| match entry {
+            Entry::Ready {
+                core: ready,
+                users,
+                idle_since,
+            } if Arc::ptr_eq(ready, core) => Some((users, idle_since)),
+            _ => None,
+        });
+        let mut ended = Vec::new();
+        if let Some((users, idle_since)) = entry {
+            *users = users.saturating_sub(1);
+            *idle_since = Instant::now();
+            ended = state.retire(|core| inner.is_worn(core));
+            while state.entries.len() > inner.limits.pools {
+                match state.longest_idle() {
+                    Some(core) => ended.push(core),
+                    None => break,
+                }
+            }
+        } else if let Some(at) = state
+            .leaving
+            .iter()
+            .position(|(leaving, _)| Arc::ptr_eq(leaving, core))
+            && let Some((_, users)) = state.leaving.get_mut(at)
+        {
+            *users = users.saturating_sub(1);
+            if *users == 0 {
+                ended.push(state.leaving.swap_remove(at).0);
+            }
+        }
+        drop(state);
+        close(ended);
+        // Whoever waits for room may have this pool closed now.
+        core.ledger.wake();
+        inner.wake_caretaker();
+    }
+
+    /// Closes the pool that has been idle longest; whether there was one.
+    pub(super) fn close_one(&self) -> bool {
+        let idle = self.0.lock().longest_idle();
+        let found = idle.is_some();
+        close(idle);
+        found
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a pool takes no new runs.
+    fn is_worn(&self, core: &Core) -> bool {
+        if core.is_damaged() || core.started.elapsed() >= self.limits.age {
+            return true;
+        }
+        let metrics = core.metrics();
+        self.limits.calls.is_some_and(|most| metrics.calls >= most)
+            || self
+                .limits
+                .memory
+                .is_some_and(|most| metrics.peak_memory_bytes > most)
+    }
+
+    /// Closes what has been idle for too long; when the next one will have been.
+    fn tidy(&self) -> Option<Instant> {
+        let mut state = self.lock();
+        let now = Instant::now();
+        let due = |since: Instant| since.checked_add(self.limits.idle);
+        let over: Vec<Key> = state
+            .idle()
+            .filter(|(_, since)| due(*since).is_some_and(|due| due <= now))
+            .map(|(key, _)| key.clone())
+            .collect();
+        let ended: Vec<Arc<Core>> = over.iter().filter_map(|key| state.take(key)).collect();
+        let next = state.idle().filter_map(|(_, since)| due(since)).min();
+        drop(state);
+        close(ended);
+        next
+    }
+
+    /// Wakes the thread that closes idle pools, or starts it.
+    fn wake_caretaker(self: &Arc<Self>) {
+        let inner = Arc::downgrade(self);
+        let caretaker = self.caretaker.get_or_init(|| {
+            let started = std::thread::Builder::new()
+                .name("wasmill-warm".to_owned())
+                .spawn(move || take_care(&inner));
+            match started {
+                Ok(handle) => handle.thread().clone(),
+                Err(error) => {
+                    tracing::warn!("idle pools are only closed when room is needed: {error}");
+                    std::thread::current()
+                }
+            }
+        });
+        caretaker.unpark();
+    }
+}
+
+fn take_care(pools: &Weak<Inner>) {
+    while let Some(inner) = pools.upgrade() {
+        let next = inner.tidy();
+        drop(inner);
+        match next {
+            Some(due) => std::thread::park_timeout(due.saturating_duration_since(Instant::now())),
+            None => std::thread::park(),
+        }
+    }
+}
+
+impl State {
+    /// Pools that nobody uses, and since when.
+    fn idle(&self) -> impl Iterator<Item = (&Key, Instant)> {
+        self.entries.iter().filter_map(|(key, entry)| match entry {
+            Entry::Ready {
+                users: 0,
+                idle_since,
+                ..
+            } => Some((key, *idle_since)),
+            _ => None,
+        })
+    }
+
+    /// Takes out the pool that has been idle longest.
+    fn longest_idle(&mut self) -> Option<Arc<Core>> {
+        let (key, _) = self.idle().min_by_key(|(_, since)| *since)?;
+        let key = key.clone();
+        self.take(&key)
+    }
+
+    fn take(&mut self, key: &Key) -> Option<Arc<Core>> {
+        match self.entries.remove(key)? {
+            Entry::Ready { core, .. } => Some(core),
+            Entry::Starting => None,
+        }
+    }
+
+    /// Takes out pools; gives those that nobody uses, which are to be closed.
+    fn retire(&mut self, is_over: impl Fn(&Core) -> bool) -> Vec<Arc<Core>> {
+        let over = self.entries.iter().filter_map(|(key, entry)| match entry {
+            Entry::Ready { core, users, .. } if is_over(core) => Some((key.clone(), *users)),
+            _ => None,
+        });
+        let over: Vec<(Key, usize)> = over.collect();
+        let mut idle = Vec::new();
+        for (key, users) in over {
+            match (self.take(&key), users) {
+                (Some(core), 0) => idle.push(core),
+                (Some(core), users) => self.leaving.push((core, users)),
+                (None, _) => {}
+            }
+        }
+        idle
+    }
+}
+
+impl Wanted {
+    /// The pools that were there, in order.
+    pub(super) fn found(&self) -> &[Option<Arc<Core>>] {
+        &self.found
+    }
+
+    /// Fills in the pools that have been started, in order; gives all.
+    pub(super) fn complete(mut self, started: Vec<Arc<Core>>) -> Vec<Arc<Core>> {
+        self.complete = true;
+        let mut started = started.into_iter();
+        let mut state = self.warm.0.lock();
+        let mut all = Vec::with_capacity(self.keys.len());
+        for (key, found) in self.keys.iter().zip(&self.found) {
+            let core = match found {
+                Some(core) => Arc::clone(core),
+                None => match started.next() {
+                    Some(core) => core,
+                    None => unreachable!("a pool was started for each that was not found"),
+                },
+            };
+            if let (Some(key), None) = (key, found) {
+                let entry = Entry::Ready {
+                    core: Arc::clone(&core),
+                    users: 1,
+                    idle_since: Instant::now(),
+                };
+                state.entries.insert(key.clone(), entry);
+            }
+            all.push(core);
+        }
+        drop(state);
+        self.warm.0.started.notify_all();
+        all
+    }
+}
+
+impl Drop for Wanted {
+    fn drop(&mut self) {
+        if self.complete {
+            return;
+        }
+        let mut state = self.warm.0.lock();
+        for (key, _) in self
+            .keys
+            .iter()
+            .zip(&self.found)
+            .filter(|(_, found)| found.is_none())
+        {
+            if let Some(key) = key {
+                state.entries.remove(key);
+            }
+        }
+        drop(state);
+        self.warm.0.started.notify_all();
+        for core in self.found.iter().flatten() {
+            self.warm.give_back(core);
+        }
+    }
+}
+
+/// Closes pools that nobody uses.
+fn close(cores: impl IntoIterator<Item = Arc<Core>>) {
+    cores.into_iter().for_each(|core| core.close());
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let entries = std::mem::take(&mut state.entries);
+        close(entries.into_values().filter_map(|entry| match entry {
+            Entry::Ready { core, .. } => Some(core),
+            Entry::Starting => None,
+        }));
+        if let Some(caretaker) = self.caretaker.get() {
+            caretaker.unpark();
+        }
+    }
+}
+
+impl fmt::Debug for WarmPools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WarmPools")
+            .field("limits", &self.0.limits)
+            .field("pools", &self.len())
+            .finish()
+    }
+}

@@ -1,0 +1,244 @@
+//! Pools that outlive runs.
+
+use super::*;
+
+fn warm(limits: WarmLimits) -> (Ledger, WarmPools) {
+    (machine(), WarmPools::new(limits))
+}
+
+fn with(ledger: &Ledger, warm: &WarmPools) -> RunConfig {
+    RunConfig {
+        warm: Some(warm.clone()),
+        ..on(ledger)
+    }
+}
+
+/// One call of a state that counts its rows.
+fn bump(run: &Run) -> i64 {
+    let call = bind(&module("probe"), "bump", &[]);
+    let out = run.pools()[0]
+        .call(&call, Rows::new(vec![], 1))
+        .expect("a row");
+    values(&out.array)[0]
+}
+
+fn bumps() -> Vec<PoolBuilder> {
+    vec![probe("Bump", json!({}))]
+}
+
+#[test]
+fn a_second_run_starts_nothing_and_finds_the_state() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    for expected in 1..=5 {
+        let run = run(with(&ledger, &warm), bumps());
+        assert_eq!(bump(&run), expected);
+        let metrics = run.finish();
+        assert_eq!((metrics.pools[0].starts, metrics.pools[0].inits), (1, 1));
+        assert_eq!(metrics.pools[0].closes, 0);
+    }
+    assert_eq!(warm.len(), 1);
+    assert!(ledger.usage().memory > 0, "it keeps what it reserved");
+    drop(warm);
+    assert_clean(&ledger);
+}
+
+#[test]
+fn tenants_never_share() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    for tenant in ["a", "b"] {
+        let config = RunConfig {
+            tenant: tenant.to_owned(),
+            ..with(&ledger, &warm)
+        };
+        assert_eq!(bump(&run(config, bumps())), 1);
+    }
+    assert_eq!(warm.len(), 2);
+}
+
+#[test]
+fn reset_means_fresh_instances() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let first = run(with(&ledger, &warm), bumps());
+    assert_eq!((bump(&first), bump(&first)), (1, 2));
+    warm.reset();
+    // Whoever uses the old one goes on with it; the next gets a new one.
+    let second = run(with(&ledger, &warm), bumps());
+    assert_eq!((bump(&second), bump(&first)), (1, 3));
+    drop(first);
+    drop(second);
+    warm.reset();
+    assert!(warm.is_empty());
+    assert_clean(&ledger);
+}
+
+#[test]
+fn a_sequence_never_stays() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let call = bind(&module("probe"), "ctr", &[]);
+    for _ in 0..2 {
+        let run = run(with(&ledger, &warm), vec![probe("Counter", json!({}))]);
+        let out = run.pools()[0]
+            .call(&call, Rows::new(vec![], 1))
+            .expect("a row");
+        assert_eq!(values(&out.array), [1]);
+        drop(run);
+        assert!(warm.is_empty());
+    }
+    assert_clean(&ledger);
+}
+
+#[test]
+fn pools_that_have_served_enough_are_closed() {
+    let limits = [
+        WarmLimits {
+            calls: Some(2),
+            ..WarmLimits::default()
+        },
+        WarmLimits {
+            age: Duration::ZERO,
+            ..WarmLimits::default()
+        },
+        WarmLimits {
+            memory: Some(1),
+            ..WarmLimits::default()
+        },
+        WarmLimits {
+            pools: 0,
+            ..WarmLimits::default()
+        },
+    ];
+    for limits in limits {
+        let (ledger, warm) = warm(limits.clone());
+        for _ in 0..2 {
+            let run = run(with(&ledger, &warm), bumps());
+            assert_eq!((bump(&run), bump(&run)), (1, 2), "{limits:?}");
+            drop(run);
+            assert!(warm.is_empty(), "{limits:?}");
+            assert_clean(&ledger);
+        }
+    }
+}
+
+#[test]
+fn idle_pools_are_closed_after_a_while() {
+    let (ledger, warm) = warm(WarmLimits {
+        idle: Duration::from_millis(50),
+        ..WarmLimits::default()
+    });
+    let lines = Lines::default();
+    let pool = probe("Scale", json!({ "k": 1 })).on_log(lines.sink());
+    drop(run(with(&ledger, &warm), vec![pool]));
+    until(|| warm.is_empty() && ledger.usage().holders.is_empty());
+    assert_eq!(lines.count("scale close"), 1);
+    assert_clean(&ledger);
+}
+
+#[test]
+fn idle_pools_make_room() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let sized = |k, memory| {
+        probe("Scale", json!({ "k": k })).policy(Policy {
+            memory,
+            ..Policy::default()
+        })
+    };
+    for k in 0..3 {
+        drop(run(with(&ledger, &warm), vec![sized(k, 900 << 20)]));
+    }
+    assert_eq!(warm.len(), 3);
+    let config = RunConfig {
+        admission: Admission::Fail,
+        ..with(&ledger, &warm)
+    };
+    let large = run(config, vec![sized(9, 2000 << 20)]);
+    // The longest idle went: as many as had to.
+    assert_eq!(warm.len(), 3 - 1 + 1);
+    let k1 = run(with(&ledger, &warm), vec![sized(1, 900 << 20)]);
+    assert_eq!(warm.len(), 3, "this one was still there");
+    drop((large, k1));
+    warm.reset();
+    assert_clean(&ledger);
+}
+
+#[test]
+fn a_pool_that_has_died_is_not_kept() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let (pool, call) = faulty(json!({ "trap_at": 1 }));
+    let pool = pool.budgets(Budgets {
+        trap_restarts: 0,
+        ..Budgets::default()
+    });
+    for _ in 0..2 {
+        let run = run(with(&ledger, &warm), vec![pool.clone()]);
+        let error = through(&run.pools()[0], &call, &longs([1])).expect_err("a trap");
+        assert!(matches!(*error.fault, Fault::Trap { .. }), "{error}");
+        drop(run);
+        assert!(warm.is_empty());
+    }
+    assert_clean(&ledger);
+}
+
+#[test]
+fn a_failed_start_takes_no_warm_pool_along() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let first = run(with(&ledger, &warm), bumps());
+    assert_eq!(bump(&first), 1);
+    let pools = vec![probe("Bump", json!({})), probe("InitFails", json!({}))];
+    Run::start(with(&ledger, &warm), pools).expect_err("init fails");
+    assert_eq!(bump(&first), 2);
+    drop(first);
+    assert_eq!(bump(&run(with(&ledger, &warm), bumps())), 3);
+    assert_eq!(warm.len(), 1);
+}
+
+#[test]
+fn runs_at_the_same_time_share_one_pool() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let lines = Lines::default();
+    let sink = lines.sink();
+    let call = bind(&module("probe"), "scale", &[int64()]);
+    std::thread::scope(|scope| {
+        for n in 0..50_i64 {
+            let (ledger, warm, sink, call) = (&ledger, &warm, Arc::clone(&sink), &call);
+            scope.spawn(move || {
+                let pool = probe("Scale", json!({ "k": 2 }))
+                    .slots(slots(2))
+                    .on_log(sink);
+                let run = run(with(ledger, warm), vec![pool]);
+                for x in 0..10 {
+                    let out = through(&run.pools()[0], call, &longs([n, x])).expect("rows");
+                    assert_eq!(values(&out), [2 * n, 2 * x]);
+                }
+            });
+        }
+    });
+    assert_eq!(lines.count("scale init"), 2);
+    drop(warm);
+    assert_eq!(lines.count("scale close"), 2);
+    assert_clean(&ledger);
+}
+
+#[test]
+fn cancelling_one_run_leaves_the_pool_to_the_other() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let (pool, call) = faulty(json!({ "turns": 20_000_000 }));
+    let pool = pool.policy(Policy {
+        memory: 64 << 20,
+        call_time: Duration::from_secs(60),
+        ..Policy::default()
+    });
+    let one = run(with(&ledger, &warm), vec![pool.clone()]);
+    let two = run(with(&ledger, &warm), vec![pool]);
+    let (send, receive) = mpsc::channel();
+    for run in [&one, &two] {
+        let send = send.clone();
+        run.pools()[0].submit(&call, Rows::new(vec![longs([1])], 1), move |answer| {
+            let _ = send.send(answer.is_ok());
+        });
+    }
+    one.cancel();
+    let answers = [soon(&receive), soon(&receive)];
+    assert_eq!(answers.iter().filter(|ok| **ok).count(), 1, "{answers:?}");
+    drop((one, two));
+    assert_eq!(warm.len(), 1);
+}
