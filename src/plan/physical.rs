@@ -19,7 +19,7 @@ use datafusion::physical_plan::{
 };
 
 use super::row_errors::{Failures, RowErrorPolicy, dead_letter_schema};
-use super::stream::{self, Extensions, PartitionNumber, StagePartition, StartedCall};
+use super::stream::{self, Extensions, PartitionNumber, StagePartition, StageShape, StartedCall};
 use super::{PoolRef, Pools};
 use crate::Call;
 use crate::pool::Lane;
@@ -256,14 +256,16 @@ impl ExecutionPlan for PoolStageExec {
             .unwrap_or_default();
         let stage = StagePartition::new(
             self.start(&pools)?,
-            self.input.schema(),
-            self.properties.equivalence_properties().schema(),
-            self.batch_size,
+            StageShape {
+                input: self.input.schema(),
+                output: self.schema(),
+                batch_size: self.batch_size,
+                ordered: self.ordered,
+            },
             PartitionNumber {
                 number: partition,
                 of: self.properties.output_partitioning().partition_count(),
             },
-            self.ordered,
             Extensions::of(context.session_config()),
             &self.metrics,
         );

@@ -57,15 +57,20 @@ impl PartitionNumber {
     }
 }
 
+/// What goes into a stage and what comes out, the same for all partitions.
+pub(super) struct StageShape {
+    pub(super) input: SchemaRef,
+    pub(super) output: SchemaRef,
+    pub(super) batch_size: NonZeroUsize,
+    /// Whether results come in input order.
+    pub(super) ordered: bool,
+}
+
 /// What one partition needs to run.
 pub(super) struct StagePartition {
     calls: Vec<StartedCall>,
-    input_schema: SchemaRef,
-    schema: SchemaRef,
-    batch_size: NonZeroUsize,
+    shape: StageShape,
     partition: Option<usize>,
-    /// Whether results come in input order.
-    ordered: bool,
     extensions: Extensions,
     metrics: StageMetrics,
 }
@@ -117,11 +122,8 @@ struct StageMetrics {
 impl StagePartition {
     pub(super) fn new(
         calls: Vec<StartedCall>,
-        input_schema: SchemaRef,
-        schema: &SchemaRef,
-        batch_size: NonZeroUsize,
+        shape: StageShape,
         partition: PartitionNumber,
-        ordered: bool,
         extensions: Extensions,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
@@ -134,11 +136,8 @@ impl StagePartition {
         };
         StagePartition {
             calls,
-            input_schema,
-            schema: Arc::clone(schema),
-            batch_size,
+            shape,
             partition: partition.shown(),
-            ordered,
             extensions,
             metrics,
         }
@@ -221,7 +220,7 @@ impl StagePartition {
         drop(held);
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         let output =
-            RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+            RecordBatch::try_new_with_options(Arc::clone(&self.shape.output), columns, &options)?;
         self.metrics.baseline.record_output(output.num_rows());
         Ok(output)
     }
@@ -399,7 +398,7 @@ pub(super) fn run(
     });
     let appending = Arc::clone(&stage);
     let bounds = (Arc::clone(&stage), window);
-    let appended = bounded(tasks, stage.ordered, move |on_their_way| {
+    let appended = bounded(tasks, stage.shape.ordered, move |on_their_way| {
         let (stage, window) = &bounds;
         on_their_way < *window && stage.has_room()
     })
@@ -437,7 +436,7 @@ fn rebatch(
     }
     let state = State {
         input,
-        rebatcher: Rebatcher::new(Arc::clone(&stage.input_schema), stage.batch_size),
+        rebatcher: Rebatcher::new(Arc::clone(&stage.shape.input), stage.shape.batch_size),
         patience: stage.extensions.patience,
         flushed: stage.metrics.flushed.clone(),
         due: None,

@@ -136,7 +136,7 @@ macro_rules! counted {
         }
 
         /// What is counted in each slot: its name and kind for Prometheus, what it means, and its value.
-        const EXPORTED: &[(&str, &str, &[&str], fn(&SlotMetrics) -> f64)] = &[
+        const EXPORTED: &[(&str, &str, &[&str], Value<SlotMetrics>)] = &[
             $(($name, stringify!($record), &[$($doc),*], |slot| slot.$field as f64),)*
         ];
 
@@ -219,6 +219,9 @@ pub(super) fn record(core: &Core) {
     metrics::gauge!("wasmill_queued_bytes", labels.iter()).set(core.held.held() as f64);
 }
 
+/// How a number is taken out of what was counted.
+type Value<T> = fn(&T) -> f64;
+
 /// Metrics in the text format of Prometheus, version 0.0.4.
 pub(super) fn to_prometheus(pools: &[PoolMetrics]) -> String {
     let mut text = String::new();
@@ -241,7 +244,7 @@ pub(super) fn to_prometheus(pools: &[PoolMetrics]) -> String {
         });
         family(name, kind, doc.join("").trim(), samples.collect());
     }
-    let queued: [(&str, &str, fn(&PoolMetrics) -> f64); 3] = [
+    let queued: [(&str, &str, Value<PoolMetrics>); 3] = [
         ("wasmill_queued_tasks", "Tasks that wait for a slot.", |p| {
             p.queued_tasks as f64
         }),
