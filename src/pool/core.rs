@@ -204,7 +204,7 @@ impl Core {
         let mut threads = self.threads();
         let handle = std::thread::Builder::new()
             // Linux keeps 15 bytes of a name, so the slot's number comes first.
-            .name(format!("slot{number} {}", self.recipe.pool))
+            .name(format!("slot{number} {}", self.recipe.pool).replace('\0', " "))
             .stack_size(self.recipe.module.engine().thread_stack())
             .spawn(move || core.live(number, &tag, started))
             .map_err(|e| self.no_thread(&e))?;

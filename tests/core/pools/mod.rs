@@ -1,6 +1,7 @@
 //! Runs and their pools: admission, sharing, budgets, fairness, teardown.
 
 mod admission;
+mod attack;
 mod faults;
 mod limits;
 mod runs;
