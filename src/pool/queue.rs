@@ -1,6 +1,7 @@
 //! The tasks that wait for a slot: fair between runs, and between the lanes of a run.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +10,10 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     inner: Mutex<Inner<T>>,
+    /// Whether there is a reason to look: a task, or the end. Only a hint, for those who do not sleep yet.
+    stirred: AtomicBool,
+    /// Set under the lock, for good.
+    closed: AtomicBool,
     /// Told of each task and of the end.
     ready: Condvar,
     /// Told when a task has been served.
@@ -22,7 +27,6 @@ struct Inner<T> {
     waiting: usize,
     /// Tasks that are being served, for each run that has any.
     serving: Vec<(u64, usize)>,
-    closed: bool,
 }
 
 #[derive(Debug)]
@@ -44,8 +48,9 @@ impl<T> Default for Queue<T> {
                 runs: VecDeque::new(),
                 waiting: 0,
                 serving: Vec::new(),
-                closed: false,
             }),
+            stirred: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             ready: Condvar::new(),
             served: Condvar::new(),
         }
@@ -60,7 +65,7 @@ impl<T> Queue<T> {
     /// Adds a task to a lane of a run; gives it back when the queue is closed.
     pub(super) fn push(&self, run: u64, lane: u64, task: T) -> Result<(), T> {
         let mut inner = self.lock();
-        if inner.closed {
+        if self.is_closed() {
             return Err(task);
         }
         let run = entry(
@@ -86,21 +91,32 @@ impl<T> Queue<T> {
             None => return Err(task),
         }
         inner.waiting = inner.waiting.saturating_add(1);
+        self.stirred.store(true, Ordering::Release);
         drop(inner);
         self.ready.notify_one();
         Ok(())
     }
 
     /// Waits until a task waits; `false` when the queue is closed.
+    ///
+    /// A thread gives its turn away a few times before it sleeps: in a stream the next task is never far,
+    /// and to be woken takes longer than many a call.
     pub(super) fn wait(&self) -> bool {
+        const TURNS: usize = 64;
+        for _ in 0..TURNS {
+            if self.stirred.load(Ordering::Acquire) {
+                return !self.is_closed();
+            }
+            std::thread::yield_now();
+        }
         let mut inner = self.lock();
-        while inner.waiting == 0 && !inner.closed {
+        while inner.waiting == 0 && !self.is_closed() {
             inner = self
                 .ready
                 .wait(inner)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        !inner.closed
+        !self.is_closed()
     }
 
     /// The next task and its run, if one waits. Whoever takes it says [`Queue::served`] afterwards.
@@ -117,6 +133,9 @@ impl<T> Queue<T> {
             inner.runs.push_back(run);
         }
         inner.waiting = inner.waiting.saturating_sub(1);
+        if inner.waiting == 0 {
+            self.stirred.store(false, Ordering::Relaxed);
+        }
         match inner.serving.iter_mut().find(|(run, _)| *run == id) {
             Some((_, serving)) => *serving = serving.saturating_add(1),
             None => inner.serving.push((id, 1)),
@@ -170,19 +189,23 @@ impl<T> Queue<T> {
         }
         inner.runs.retain(|run| !run.lanes.is_empty());
         inner.waiting = inner.waiting.saturating_sub(removed.len());
+        let stirred = inner.waiting > 0 || self.is_closed();
+        self.stirred.store(stirred, Ordering::Release);
         removed
     }
 
     /// Takes no more tasks, lets whoever waits go, and gives back what waited.
     pub(super) fn close(&self) -> Vec<T> {
-        self.lock().closed = true;
+        let inner = self.lock();
+        self.closed.store(true, Ordering::Release);
+        drop(inner);
         self.ready.notify_all();
         self.remove(|_| true, |_| true)
     }
 
     /// Whether it takes no more tasks.
     pub(super) fn is_closed(&self) -> bool {
-        self.lock().closed
+        self.closed.load(Ordering::Acquire)
     }
 
     /// How many tasks wait.
