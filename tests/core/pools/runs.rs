@@ -219,3 +219,72 @@ fn a_lazy_slot_starts_with_its_first_call() {
     drop(run);
     assert_clean(&ledger);
 }
+
+/// Keeps counters by name and slot.
+#[derive(Default)]
+struct Counted(Mutex<std::collections::HashMap<String, Arc<std::sync::atomic::AtomicU64>>>);
+
+impl metrics::Recorder for Counted {
+    fn describe_counter(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+
+    fn describe_gauge(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+
+    fn describe_histogram(
+        &self,
+        _: metrics::KeyName,
+        _: Option<metrics::Unit>,
+        _: metrics::SharedString,
+    ) {
+    }
+
+    fn register_counter(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Counter {
+        let labels: Vec<&str> = key.labels().map(|label| label.value()).collect();
+        let name = format!("{} {}", key.name(), labels.join(" "));
+        let mut counters = self.0.lock().expect("a lock");
+        metrics::Counter::from_arc(Arc::clone(counters.entry(name).or_default()))
+    }
+
+    fn register_gauge(&self, _: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Gauge {
+        metrics::Gauge::noop()
+    }
+
+    fn register_histogram(
+        &self,
+        _: &metrics::Key,
+        _: &metrics::Metadata<'_>,
+    ) -> metrics::Histogram {
+        metrics::Histogram::noop()
+    }
+}
+
+#[test]
+fn the_recorder_of_a_program_hears_what_was_counted() {
+    let recorder = Counted::default();
+    let scale = bind(&module("probe"), "scale", &[int64()]);
+    // Runs that follow each other add to the same counters.
+    for _ in 0..3 {
+        let run = run(on(&machine()), vec![probe("Scale", json!({ "k": 2 }))]);
+        through(&run.pools()[0], &scale, &longs(0..5)).expect("rows");
+        metrics::with_local_recorder(&recorder, || run.finish());
+    }
+    let counters = recorder.0.lock().expect("a lock");
+    let count = |name: &str| {
+        let key = format!("{name} scale probe 0");
+        counters[&key].load(std::sync::atomic::Ordering::Relaxed)
+    };
+    assert_eq!(count("wasmill_inits_total"), 3);
+    assert_eq!(count("wasmill_rows_total"), 15);
+    assert_eq!(count("wasmill_closes_total"), 3);
+}
