@@ -47,7 +47,7 @@ mod syntax;
 ///
 /// # Batch functions
 ///
-/// `#[udf(batch)]`: one call per batch, over [`Column`](https://docs.rs/wasmill-guest)s that are read
+/// `#[udf(batch)]`: one call per batch, over `Column`s that are read
 /// where they are, into a `Writer` whose memory is used again. A plain `Column<'_, T>` has arbitrary
 /// values under nulls.
 ///
