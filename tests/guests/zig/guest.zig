@@ -57,8 +57,10 @@ comptime {
             \\   "init_args": {
             \\     "type": "object", "required": ["scale"], "additionalProperties": false,
             \\     "properties": {
-            \\       "scale": {"type": "integer", "description": "What to multiply by."},
-            \\       "offset": {"type": "integer", "description": "What to add.", "default": 0}}}}}
+            \\       "scale": {"type": "integer", "minimum": -9223372036854775808, "maximum": 9223372036854775807,
+            \\          "description": "What to multiply by."},
+            \\       "offset": {"type": "integer", "minimum": -9223372036854775808, "maximum": 9223372036854775807,
+            \\          "description": "What to add.", "default": 0}}}}}
         ));
     asm (wasmill.manifest(
             \\{"abi": 1, "kind": "scalar", "name": "running_sum", "symbol": "running_sum",
