@@ -43,23 +43,6 @@ impl FromStr for OnError {
     }
 }
 
-/// `N` or `P%`.
-pub(crate) fn error_limit(text: &str) -> Result<ErrorLimit, String> {
-    let wrong = || "write a number of rows, as 100, or a share of them, as 0.5%".to_owned();
-    let Some(share) = text.strip_suffix('%') else {
-        return text.parse().map(ErrorLimit::Rows).map_err(|_| wrong());
-    };
-    let share: f64 = share.trim().parse().map_err(|_| wrong())?;
-    if !(0.0..=100.0).contains(&share) {
-        return Err("a share lies between 0% and 100%".to_owned());
-    }
-    let parts = (share * 100.0).round();
-    if (parts / 100.0 - share).abs() > 1e-9 {
-        return Err("a share has two decimal places at most".to_owned());
-    }
-    Ok(ErrorLimit::PerTenThousand(parts as u32))
-}
-
 /// The policy of a run, and the file of its dead letters.
 pub(crate) struct RowErrors {
     pub(crate) policy: RowErrorPolicy,
@@ -247,12 +230,18 @@ mod tests {
 
     #[test]
     fn limits_are_rows_or_shares() {
-        assert_eq!(error_limit("0"), Ok(ErrorLimit::Rows(0)));
-        assert_eq!(error_limit("12"), Ok(ErrorLimit::Rows(12)));
-        assert_eq!(error_limit("0.5%"), Ok(ErrorLimit::PerTenThousand(50)));
-        assert_eq!(error_limit("100%"), Ok(ErrorLimit::PerTenThousand(10_000)));
+        assert_eq!(ErrorLimit::from_str("0"), Ok(ErrorLimit::Rows(0)));
+        assert_eq!(ErrorLimit::from_str("12"), Ok(ErrorLimit::Rows(12)));
+        assert_eq!(
+            ErrorLimit::from_str("0.5%"),
+            Ok(ErrorLimit::PerTenThousand(50))
+        );
+        assert_eq!(
+            ErrorLimit::from_str("100%"),
+            Ok(ErrorLimit::PerTenThousand(10_000))
+        );
         for wrong in ["-1", "x", "101%", "-1%", "0.001%", "%", "NaN%"] {
-            assert!(error_limit(wrong).is_err(), "{wrong}");
+            assert!(ErrorLimit::from_str(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,7 @@ use super::options::{
 };
 use super::pools::{self, PoolOptions};
 use super::report::{Done, MetricsForm, report, rows_written};
-use super::row_errors::{OnError, RowErrors, error_limit};
+use super::row_errors::{OnError, RowErrors};
 use super::runtime::runtime;
 use super::terminal::progress;
 use super::{say, without_effect};
@@ -151,7 +152,7 @@ pub(crate) struct RunArgs {
     on_error: OnError,
 
     /// Most rows that may fail before the run does: a number, or a share like 0.5%
-    #[arg(long, value_name = "N|P%", value_parser = error_limit)]
+    #[arg(long, value_name = "N|P%", value_parser = ErrorLimit::from_str)]
     max_errors: Option<ErrorLimit>,
 
     /// Columns that dead letters have beside the arguments; names with commas in double quotes

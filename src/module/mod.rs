@@ -23,6 +23,8 @@ pub use manifest::{
     ABI_VERSION, Function, Manifest, NullHandling, Parameter, ParameterType, ResultType, State,
     StateKind, Volatility,
 };
+#[cfg(feature = "datafusion")]
+pub(crate) use resolve::nearest;
 pub use resolve::{ArgumentType, Resolved, is_lossless};
 pub(crate) use schema::check_init_args;
 pub(crate) use types::{MAX_DEPTH, MAX_FIELDS, MAX_TEXT, TypeRecord, check_type};

@@ -1,6 +1,7 @@
 //! The pool stage in a logical plan.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::num::NonZeroUsize;
@@ -11,7 +12,7 @@ use datafusion::common::{DFSchema, DFSchemaRef, Result, ScalarValue, TableRefere
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 
 use super::{PoolRef, RowErrorAction, RowErrorPolicy};
-use crate::Call;
+use crate::{Call, Volatility};
 
 /// Where an argument of a call comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -126,7 +127,12 @@ impl fmt::Display for PoolCall {
             RowErrorAction::Null => f.write_str(" else null")?,
             RowErrorAction::DeadLetter { .. } => f.write_str(" else null and dead letter")?,
         }
-        write!(f, " as {} in {}", self.output.name(), self.pool)
+        write!(f, " as {} in {}", self.output.name(), self.pool)?;
+        match self.call.function().volatility {
+            Volatility::Immutable => Ok(()),
+            Volatility::Stable => f.write_str(" stable"),
+            Volatility::Volatile => f.write_str(" volatile"),
+        }
     }
 }
 
@@ -189,6 +195,32 @@ impl PoolStage {
     pub fn unordered(mut self) -> Self {
         self.ordered = false;
         self
+    }
+
+    /// Its input without the calls that `drop` picks; `None` where it picks none.
+    pub(super) fn without(&self, drop: impl Fn(&PoolCall) -> bool) -> Result<Option<LogicalPlan>> {
+        let kept: Vec<PoolCall> = self.calls.iter().filter(|c| !drop(c)).cloned().collect();
+        if kept.len() == self.calls.len() {
+            return Ok(None);
+        }
+        if kept.is_empty() {
+            return Ok(Some(self.input.clone()));
+        }
+        let stage = PoolStage::try_new(self.input.clone(), kept, self.batch_size)?;
+        Ok(Some(
+            PoolStage {
+                ordered: self.ordered,
+                ..stage
+            }
+            .into_plan(),
+        ))
+    }
+
+    /// Whether rows of a call depend on earlier rows. Then all rows reach it, in order.
+    pub fn is_sequence(&self) -> bool {
+        self.calls
+            .iter()
+            .any(|call| call.call.function().is_sequence())
     }
 
     /// Whether rows keep the order of the input.
@@ -304,11 +336,30 @@ impl UserDefinedLogicalNodeCore for PoolStage {
                 *place = expression;
             }
         }
-        let stage = PoolStage::try_new(input, calls, self.batch_size)?;
+        let stage = PoolStage::try_new(without_twin(input), calls, self.batch_size)?;
         Ok(match self.ordered {
             true => stage,
             false => stage.unordered(),
         })
+    }
+
+    fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+        let outputs = self.calls.iter().map(|call| call.output.name().clone());
+        match self.is_sequence() {
+            // A filter below would take rows from the sequence.
+            true => self
+                .schema
+                .fields()
+                .iter()
+                .map(|f| f.name().clone())
+                .collect(),
+            false => outputs.collect(),
+        }
+    }
+
+    fn supports_limit_pushdown(&self) -> bool {
+        // Each row gives one row.
+        true
     }
 
     fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
@@ -321,5 +372,20 @@ impl UserDefinedLogicalNodeCore for PoolStage {
                 .filter(|i| *i < inputs)
                 .collect(),
         ])
+    }
+}
+
+/// A limit without an equal one right below it, which each pass of the optimizer would add.
+fn without_twin(plan: LogicalPlan) -> LogicalPlan {
+    match &plan {
+        LogicalPlan::Limit(outer) => match outer.input.as_ref() {
+            LogicalPlan::Limit(inner)
+                if outer.skip.is_none() && inner.skip.is_none() && outer.fetch == inner.fetch =>
+            {
+                outer.input.as_ref().clone()
+            }
+            _ => plan,
+        },
+        _ => plan,
     }
 }

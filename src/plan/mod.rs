@@ -19,22 +19,32 @@
 //!
 //! Errors of the core cross DataFusion's error type unharmed: [`core_error`] finds them again.
 
+mod admit;
 mod bounded;
+mod coerce;
 mod error;
+mod function;
+mod install;
 mod logical;
+mod options;
 mod physical;
 mod planner;
 mod registry;
 mod row_errors;
+mod split;
 mod stream;
 
+pub use admit::{AdmitExec, AdmitPools, RunObserver};
 #[cfg(feature = "cli")]
 pub(crate) use error::find_error;
 pub use error::{core_error, to_datafusion};
+pub use install::{install, prepared, register, register_as};
 pub use logical::{PoolArgument, PoolCall, PoolStage};
+pub use options::{SqlSettings, UdfOptions};
 pub use physical::PoolStageExec;
 pub use planner::{PoolStagePlanner, query_planner};
 pub use registry::{Patience, PoolRef, Pools};
 pub use row_errors::{
     DeadLetterSink, DeadLetters, ErrorLimit, RowErrorAction, RowErrorPolicy, dead_letter_schema,
 };
+pub use split::{PruneCalls, SplitCalls};

@@ -2,12 +2,19 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Pool;
+use crate::error::StartError;
+use crate::pool::Forecast;
+use crate::{Amount, Pool, PoolBuilder, Share, SlotResources};
 
 /// How a plan names a pool: enough to find it and to show it, nothing that keeps it alive.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+///
+/// A plan over a pool that somebody has started names it with [`PoolRef::of`]. A plan that starts its
+/// pools itself, when it is executed, describes them with [`PoolRef::planned`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PoolRef {
     /// The pool's name, unique within a run.
     pub name: String,
@@ -15,6 +22,14 @@ pub struct PoolRef {
     pub module: String,
     /// How many slots it has.
     pub slots: usize,
+    planned: Option<Arc<PlannedPool>>,
+}
+
+/// A pool that the root of the plan starts.
+#[derive(Clone)]
+pub(super) struct PlannedPool {
+    pub(super) builder: PoolBuilder,
+    pub(super) forecast: Forecast,
 }
 
 impl PoolRef {
@@ -24,14 +39,94 @@ impl PoolRef {
             name: pool.name().to_owned(),
             module: pool.module().digest().to_string(),
             slots: pool.slots(),
+            planned: None,
         }
+    }
+
+    /// The name of a pool that the plan's [`AdmitExec`](super::AdmitExec) starts when it is executed.
+    ///
+    /// # Errors
+    /// What can be known to be wrong before: a state that the module does not have, init arguments that
+    /// do not fit it, too many slots.
+    pub fn planned(builder: PoolBuilder) -> Result<Self, StartError> {
+        let forecast = builder.forecast()?;
+        Ok(PoolRef {
+            name: builder.pool_name().to_owned(),
+            module: builder.module().digest().to_string(),
+            slots: forecast.slots,
+            planned: Some(Arc::new(PlannedPool { builder, forecast })),
+        })
+    }
+
+    /// The same pool under another name.
+    pub(super) fn renamed(&self, name: &str) -> Self {
+        let planned = self.planned.as_ref().map(|planned| {
+            Arc::new(PlannedPool {
+                builder: planned.builder.clone().name(name),
+                forecast: planned.forecast.clone(),
+            })
+        });
+        PoolRef {
+            name: name.to_owned(),
+            planned,
+            ..self.clone()
+        }
+    }
+
+    /// How it is started, if the plan does that.
+    pub(super) fn plan(&self) -> Option<&PlannedPool> {
+        self.planned.as_deref()
     }
 }
 
 impl fmt::Display for PoolRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short: String = self.module.chars().take(12).collect();
-        write!(f, "{} (module {short}, {} slots)", self.name, self.slots)
+        write!(f, "{} (module {short}, {} slots", self.name, self.slots)?;
+        if let Some(planned) = &self.planned {
+            write!(f, ", {planned}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// What each slot takes.
+impl fmt::Display for PlannedPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SlotResources {
+            cpus,
+            gpus,
+            device_memory,
+        } = self.builder.slot_resources();
+        let memory = Amount::Bytes(self.builder.slot_memory());
+        write!(f, "{memory} and {cpus} CPU each")?;
+        if gpus != Share::ZERO {
+            write!(f, ", {gpus} GPU")?;
+        }
+        if device_memory > 0 {
+            write!(f, ", {} of a device", Amount::Bytes(device_memory))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for PlannedPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.forecast.fmt(f)
+    }
+}
+
+impl PartialEq for PlannedPool {
+    fn eq(&self, other: &Self) -> bool {
+        self.forecast == other.forecast
+    }
+}
+
+impl Eq for PlannedPool {}
+
+impl Hash for PlannedPool {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.forecast.hash(state);
     }
 }
 
@@ -46,8 +141,13 @@ impl Pools {
     /// Adds a pool and gives back its name.
     pub fn add(&mut self, pool: Pool) -> PoolRef {
         let name = PoolRef::of(&pool);
-        self.started.insert(name.clone(), pool);
+        self.insert(name.clone(), pool);
         name
+    }
+
+    /// Adds a pool under the name by which a plan knows it.
+    pub(super) fn insert(&mut self, name: PoolRef, pool: Pool) {
+        self.started.insert(name, pool);
     }
 
     /// The pool of a name.

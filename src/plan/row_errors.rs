@@ -1,6 +1,7 @@
 //! What becomes of rows that a guest could not compute.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -53,6 +54,27 @@ impl fmt::Display for ErrorLimit {
             ErrorLimit::Rows(rows) => rows.fmt(f),
             ErrorLimit::PerTenThousand(share) => write!(f, "{}%", f64::from(*share) / 100.0),
         }
+    }
+}
+
+impl FromStr for ErrorLimit {
+    type Err = String;
+
+    /// `N` or `P%`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "write a number of rows, as 100, or a share of them, as 0.5%".to_owned();
+        let Some(share) = text.strip_suffix('%') else {
+            return text.parse().map(ErrorLimit::Rows).map_err(|_| wrong());
+        };
+        let share: f64 = share.trim().parse().map_err(|_| wrong())?;
+        if !(0.0..=100.0).contains(&share) {
+            return Err("a share lies between 0% and 100%".to_owned());
+        }
+        let parts = (share * 100.0).round();
+        if (parts / 100.0 - share).abs() > 1e-9 {
+            return Err("a share has two decimal places at most".to_owned());
+        }
+        Ok(ErrorLimit::PerTenThousand(parts as u32))
     }
 }
 

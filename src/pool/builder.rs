@@ -21,7 +21,7 @@ use crate::sandbox::{LogSink, Policy, tracing_sink};
 const MAX_SLOTS: usize = 1_024;
 
 /// Bytes of batches that may be on their way through a pool.
-const QUEUE_BYTES: u64 = 64 << 20;
+pub(crate) const QUEUE_BYTES: u64 = 64 << 20;
 
 /// How a pool is made.
 #[derive(Clone)]
@@ -51,6 +51,27 @@ pub(super) struct Spec {
     state: Option<Arc<State>>,
     log: LogSink,
 }
+
+/// What a pool will be, known before it is started.
+#[cfg(feature = "datafusion")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Forecast {
+    /// What tells it apart from other pools.
+    pub(crate) identity: PoolIdentity,
+    /// How many slots it will have.
+    pub(crate) slots: usize,
+    /// Bytes that may wait in its queue.
+    pub(crate) queue_bytes: u64,
+    /// Whether slots start with their first call.
+    pub(crate) lazy: bool,
+    /// Whether rows depend on earlier rows.
+    pub(crate) is_sequence: bool,
+}
+
+/// What tells pools apart, for plans.
+#[cfg(feature = "datafusion")]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct PoolIdentity(Identity);
 
 impl PoolBuilder {
     /// One slot, default policy, no state.
@@ -174,6 +195,49 @@ impl PoolBuilder {
     /// As [`PoolBuilder::start`].
     pub fn start_local(self) -> Result<LocalSlot, StartError> {
         run::start_local(self, &RunConfig::default())
+    }
+
+    /// What the pool will be in a run without settings of its own, found out without starting it.
+    ///
+    /// # Errors
+    /// What [`PoolBuilder::start`] says of the description itself: a state that the module does not have,
+    /// init arguments that do not fit it, too many slots.
+    #[cfg(feature = "datafusion")]
+    pub(crate) fn forecast(&self) -> Result<Forecast, StartError> {
+        let spec = self.clone().check(&RunConfig::default())?;
+        Ok(Forecast {
+            identity: PoolIdentity(spec.identity),
+            slots: spec.slots,
+            queue_bytes: spec.queue_bytes,
+            lazy: spec.lazy,
+            is_sequence: spec
+                .state
+                .is_some_and(|state| state.kind == StateKind::Sequence),
+        })
+    }
+
+    /// The pool's name.
+    #[cfg(feature = "datafusion")]
+    pub(crate) fn pool_name(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.module.name())
+    }
+
+    /// The module that runs in it.
+    #[cfg(feature = "datafusion")]
+    pub(crate) fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Most memory of a slot, in bytes.
+    #[cfg(feature = "datafusion")]
+    pub(crate) fn slot_memory(&self) -> u64 {
+        self.policy.memory
+    }
+
+    /// What a slot takes beside memory.
+    #[cfg(feature = "datafusion")]
+    pub(crate) fn slot_resources(&self) -> SlotResources {
+        self.resources
     }
 
     /// Checks the description, before anything is admitted.

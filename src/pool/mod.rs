@@ -24,6 +24,8 @@ use arrow::array::{ArrayRef, BooleanArray};
 
 pub use budget::Budgets;
 pub use builder::PoolBuilder;
+#[cfg(feature = "datafusion")]
+pub(crate) use builder::{Forecast, QUEUE_BYTES};
 pub(crate) use lane::{Held, Lane};
 pub use metrics::{PoolMetrics, SlotMetrics};
 pub use rebatch::Rebatcher;

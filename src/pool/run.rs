@@ -47,7 +47,7 @@ impl RunConfig {
         }
     }
 
-    pub(super) fn ledger(&self) -> Ledger {
+    pub(crate) fn ledger(&self) -> Ledger {
         self.ledger.clone().unwrap_or_else(Ledger::process)
     }
 }

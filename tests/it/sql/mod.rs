@@ -1,0 +1,4 @@
+//! SQL with UDFs: how it is planned, and what it gives.
+
+mod planner;
+mod session;
