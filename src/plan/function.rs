@@ -116,6 +116,24 @@ impl WasmFunction {
         self.signature.volatility == PlanVolatility::Volatile
     }
 
+    /// Whether equal calls give equal results.
+    pub(super) fn volatility(&self) -> PlanVolatility {
+        self.signature.volatility
+    }
+
+    /// The function as one of another volatility.
+    pub(super) fn volatile(mut self, volatility: PlanVolatility) -> Self {
+        self.signature.volatility = volatility;
+        self
+    }
+
+    /// What its overloads take, for messages.
+    pub(super) fn signatures(&self) -> String {
+        let takes = |f: &Arc<Function>| format!("{}({})", f.name, f.signature());
+        let all: Vec<String> = self.overloads.iter().map(takes).collect();
+        all.join(", ")
+    }
+
     /// Whether rows depend on earlier rows.
     pub(super) fn is_sequence(&self) -> bool {
         self.overloads
@@ -192,6 +210,7 @@ impl fmt::Debug for WasmFunction {
 impl PartialEq for WasmFunction {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
+            && self.signature.volatility == other.signature.volatility
             && self.udf == other.udf
             && self.module.digest() == other.module.digest()
             && self.options.is_same(&other.options)

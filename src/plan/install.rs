@@ -143,7 +143,12 @@ pub fn register_as(
     Ok(())
 }
 
-pub(super) fn function(
+/// A function as DataFusion knows it.
+pub(super) fn as_udf(function: WasmFunction) -> ScalarUDF {
+    ScalarUDF::from(function)
+}
+
+fn function(
     module: &Module,
     udf: &str,
     name: &str,
@@ -153,5 +158,5 @@ pub(super) fn function(
 ) -> Result<Arc<ScalarUDF>> {
     let function = WasmFunction::new(module, udf, name, aliases, options).map_err(to_datafusion)?;
     let function = function.under(state.config_options())?.unwrap_or(function);
-    Ok(Arc::new(ScalarUDF::from(function)))
+    Ok(Arc::new(as_udf(function)))
 }

@@ -22,6 +22,7 @@
 mod admit;
 mod bounded;
 mod coerce;
+mod create_function;
 mod error;
 mod function;
 mod install;
@@ -35,6 +36,7 @@ mod split;
 mod stream;
 
 pub use admit::{AdmitExec, AdmitPools, RunObserver};
+pub use create_function::{CreateFunctionError, WasmFunctions};
 #[cfg(feature = "cli")]
 pub(crate) use error::find_error;
 pub use error::{core_error, to_datafusion};
