@@ -111,9 +111,9 @@ impl WasmFunction {
             .unwrap_or(DEFAULT_BATCH)
     }
 
-    /// Whether equal calls may give different results.
-    pub(super) fn is_volatile(&self) -> bool {
-        self.signature.volatility == PlanVolatility::Volatile
+    /// Whether equal calls give equal results, so that one may stand for the other.
+    pub(super) fn is_mergeable(&self) -> bool {
+        self.signature.volatility != PlanVolatility::Volatile && !self.is_sequence()
     }
 
     /// Whether equal calls give equal results.

@@ -47,6 +47,8 @@ pub fn prepared(state: SessionState) -> SessionState {
         .with_query_planner(query_planner())
         .build();
     let options = prepared.config_mut().options_mut();
+    // The order of a subquery is one that a sequence reads. Sorts that nothing needs go later.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     if options.extensions.get::<SqlSettings>().is_none() {
         options.extensions.insert(SqlSettings::default());
     }

@@ -8,7 +8,7 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, exec_datafusion_err, plan_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
     CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions,
 };
@@ -54,6 +54,8 @@ pub struct PoolStageExec {
     calls: Arc<[PhysicalCall]>,
     batch_size: NonZeroUsize,
     ordered: bool,
+    /// Whether rows depend on earlier rows.
+    sequence: bool,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -66,7 +68,9 @@ impl PoolStageExec {
         ordered: bool,
     ) -> Result<Self> {
         let properties = Arc::new(properties(&input, &calls, ordered));
+        let sequence = calls.iter().any(|c| c.call.function().is_sequence());
         Ok(PoolStageExec {
+            sequence,
             input,
             calls: calls.into(),
             batch_size,
@@ -179,6 +183,13 @@ impl ExecutionPlan for PoolStageExec {
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![self.ordered]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![match self.sequence {
+            true => Distribution::SinglePartition,
+            false => Distribution::UnspecifiedDistribution,
+        }]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {

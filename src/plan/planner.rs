@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, plan_err};
+use datafusion::execution::SessionState;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::{ExprSchemable, LogicalPlan, UserDefinedLogicalNode};
@@ -13,6 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 use super::physical::PhysicalCall;
+use super::in_sequence::in_sequence;
 use super::{PoolArgument, PoolStage, PoolStageExec};
 
 /// A query planner that knows pool stages, for `SessionStateBuilder::with_query_planner`.
@@ -70,8 +73,12 @@ impl ExtensionPlanner for PoolStagePlanner {
                 })
             })
             .collect::<Result<_>>()?;
+        let input = match stage.is_sequence() {
+            true => in_sequence(Arc::clone(input))?,
+            false => Arc::clone(input),
+        };
         let stage = PoolStageExec::try_new(
-            Arc::clone(input),
+            input,
             calls,
             stage.batch_size(),
             stage.is_ordered(),
@@ -95,8 +102,30 @@ impl QueryPlanner for PoolQueryPlanner {
         logical_plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(PoolStagePlanner)])
-            .create_physical_plan(logical_plan, session)
-            .await
+        let planner =
+            DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(PoolStagePlanner)]);
+        match session.as_any().downcast_ref::<SessionState>() {
+            Some(state) if has_sequence(logical_plan)? => {
+                // Nothing may deal rows out to several partitions below a sequence.
+                let mut state = state.clone();
+                state.config_mut().options_mut().execution.target_partitions = 1;
+                planner.create_physical_plan(logical_plan, &state).await
+            }
+            _ => planner.create_physical_plan(logical_plan, session).await,
+        }
     }
+}
+
+/// Whether a plan has a stage whose rows depend on earlier rows.
+fn has_sequence(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Extension(extension) = node
+            && let Some(stage) = extension.node.as_any().downcast_ref::<PoolStage>()
+        {
+            found |= stage.is_sequence();
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
 }

@@ -94,7 +94,7 @@ impl<'n> Chain<'n> {
             }
         }
         let computed = self.computed.into_iter();
-        let for_all = computed.filter(|c| c.mask.is_none() && !c.function.is_volatile());
+        let for_all = computed.filter(|c| c.mask.is_none() && c.function.is_mergeable());
         Ok((plan, for_all.collect()))
     }
 
@@ -165,7 +165,7 @@ impl<'n> Chain<'n> {
             .into_iter()
             .map(|a| self.column(a, mask))
             .collect::<Result<Vec<_>>>()?;
-        if !function.is_volatile()
+        if function.is_mergeable()
             && let Some(known) = self
                 .computed
                 .iter()
@@ -196,7 +196,7 @@ impl<'n> Chain<'n> {
         self.add_column(&name, &output, (below.saturating_add(1), 0))?;
         let staged = StageCall {
             batch_size: function.batch_size(&call),
-            unordered: options.unordered,
+            unordered: options.unordered && !function.is_sequence(),
             call: PoolCall {
                 pool,
                 call,

@@ -80,7 +80,7 @@ impl<'n> Splitter<'n> {
             .map(|a| Ok(folded(self.split(a, mask)?)))
             .collect::<Result<Vec<_>>>()?;
         let constant = arguments.iter().all(|a| matches!(a, Expr::Literal(..)));
-        if constant && !wasm.is_volatile() && mask.is_none() && !self.chain.is_one_row() {
+        if constant && wasm.is_mergeable() && mask.is_none() && !self.chain.is_one_row() {
             let once = constants::computed_once(self.chain.names(), &wasm, arguments)?;
             return self.chain.column(once, &None);
         }
@@ -319,7 +319,7 @@ fn note_unconditional(expression: &Expr, calls: &mut HashSet<Expr>) {
         other => {
             if let Expr::ScalarFunction(f) = other
                 && let Some(wasm) = wasm_call(f)
-                && !wasm.is_volatile()
+                && wasm.is_mergeable()
             {
                 calls.insert(other.clone());
             }

@@ -1,4 +1,5 @@
 //! SQL with UDFs: how it is planned, and what it gives.
 
 mod planner;
+mod sequence;
 mod session;

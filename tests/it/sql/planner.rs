@@ -1,66 +1,74 @@
-//! Which pool stages a query becomes.
+//! Which pool stages a query becomes, what it answers, and for how many rows guests were asked: the plan
+//! of each case is a snapshot.
+
+use std::fmt::Write as _;
 
 use super::session::Session;
 
-#[tokio::test]
-async fn explore() {
-    let s = Session::new(2);
-    for sql in [
-        "SELECT a, gcd(a, 6) AS b FROM t",
-        "SELECT a, double(double(a)) AS b FROM t",
-        "SELECT double(a+1)*2 AS x, b FROM t",
-        "SELECT a FROM (SELECT a, double(b) AS r FROM t)",
-        "SELECT a, r, b FROM (SELECT a, b, c, double(b) AS r FROM t)",
-        "SELECT a FROM t WHERE double(a) > 4",
-        "SELECT double(a) AS x, double(a)+1 AS y FROM t",
-        "SELECT double(a), triple(b) FROM t",
-        "SELECT x FROM (SELECT double(a) AS x, b FROM t) WHERE b > 4",
-        "SELECT a FROM t WHERE double(a) > 1 AND b > 4",
-        "SELECT CASE WHEN a>1 THEN double(a) ELSE triple(b) END FROM t",
-        "SELECT COALESCE(b, double(a)) FROM t",
-        "SELECT double(a) FROM t LIMIT 1",
-        "SELECT a FROM t ORDER BY double(a)",
-        "SELECT double(a), count(*) FROM t GROUP BY double(a)",
-        "SELECT sum(double(a)) FROM t",
-        "SELECT l.a FROM t l JOIN t r ON double(l.a) = r.a",
-        "SELECT double(3)",
-        "SELECT double(3), a FROM t",
-        "SELECT a, double(a) FROM t WHERE double(a) > 4 ORDER BY double(a)",
-        "SELECT sum(double(a)) OVER (ORDER BY triple(a)) FROM t",
-        "SELECT seven() FROM t",
-        "SELECT ctr(), ctr() FROM t",
-        "SELECT a FROM t WHERE double(a) IN (SELECT triple(a) FROM t)",
-        "SELECT a, (SELECT max(double(u.a)) FROM t u WHERE u.a < t.a) FROM t",
-        "VALUES (double(1)), (2)",
-        "SELECT gcd(a, b) FROM t GROUP BY ROLLUP(gcd(a,b))",
-        "SELECT DISTINCT ON (double(a)) a FROM t ORDER BY double(a), b",
-        "SELECT l.a FROM t l LEFT JOIN t r ON l.a = r.a AND double(r.b) > 3 AND gcd(l.a, r.b) > 0",
-    ] {
-        println!("--- {sql}");
-        let plan = s
-            .context
-            .sql(sql)
-            .await
-            .and_then(|d| d.into_optimized_plan());
-        match plan {
-            Ok(p) => println!("{}", p.display_indent()),
-            Err(e) => {
-                println!("ERR {e}");
-                continue;
-            }
-        }
-        match s.try_rows(sql).await {
-            Ok(r) => println!(
-                "{}",
-                arrow::util::pretty::pretty_format_batches(&r).unwrap()
-            ),
-            Err(e) => println!("ERR {e}"),
-        }
-        for p in s.pools() {
-            println!(
-                "{} inits {} calls {} rows {}",
-                p.pool, p.inits, p.calls, p.rows
-            );
-        }
+/// Plan, answer and work of a query.
+async fn told(session: &Session, sql: &str) -> String {
+    let mut text = format!("{sql}\n\n{}\n\n", session.plan(sql).await);
+    text += &session.rows(sql).await;
+    text.push('\n');
+    for pool in session.pools() {
+        write!(text, "\n{}: {} inits, {} rows", pool.pool, pool.inits, pool.rows).expect("text");
     }
+    text
+}
+
+macro_rules! cases {
+    ($($name:ident: $sql:literal;)*) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                let told = told(&Session::new(1), $sql).await;
+                insta::assert_snapshot!(stringify!($name), told);
+            }
+        )*
+    };
+}
+
+cases! {
+    p01_a_call: "SELECT a, double(a) AS b FROM t";
+    p02_a_call_in_a_call: "SELECT a, double(triple(a)) AS b FROM t";
+    p03_without_alias: "SELECT double(double(a)) FROM t";
+    p04_arithmetic_stays_outside: "SELECT double(a + 1) * 2 AS x, b FROM t";
+    p05_unused_calls_vanish: "SELECT a FROM (SELECT a, double(b) AS r FROM t)";
+    p06_order_of_columns: "SELECT a, r, b FROM (SELECT a, b, c, char_length(c) AS r FROM t)";
+    p07_only_what_is_read: "SELECT char_length(c) FROM t";
+    p08_filter_on_a_boolean: "SELECT a FROM t WHERE identity(a > 2)";
+    p09_filter_on_a_comparison: "SELECT a FROM t WHERE repeat(c, a) <> 'xxx'";
+    p10_equal_calls_are_one: "SELECT double(a) AS x, double(a) + 1 AS y FROM t";
+    p10_volatile_calls_are_two: "SELECT bump() AS x, bump() + 100 AS y FROM t";
+    p11_two_methods_of_one_state: "SELECT double(a), plus_two(b) FROM t";
+    p12_filters_go_first: "SELECT x FROM (SELECT double(a) AS x, b FROM t) WHERE b > 4";
+    p13_of_two_conditions_the_cheap_one: "SELECT a FROM t WHERE double(a) > 1 AND b > 4";
+    p14_case: "SELECT CASE WHEN a > 1 THEN double(a) ELSE triple(b) END AS x FROM t";
+    p15_coalesce: "SELECT COALESCE(b, double(a)) AS x FROM t";
+    p16_limit: "SELECT double(a) FROM t LIMIT 1";
+    p17_sort: "SELECT a FROM t ORDER BY double(a) DESC";
+    p17_group: "SELECT double(a) AS g, count(*) FROM t GROUP BY double(a) ORDER BY g";
+    p17_aggregate: "SELECT sum(double(a)) FROM t";
+    p17_join: "SELECT l.a FROM t l JOIN t r ON double(l.a) = r.a ORDER BY 1";
+    p18_two_init_arguments: "SELECT double(a), triple(a) FROM t";
+    p19_constants: "SELECT double(3)";
+    p19_constants_beside_a_table: "SELECT double(3) AS x, a FROM t";
+    p20_names_like_temporaries: "SELECT __scale_1, double(__scale_1) AS __scale_2 FROM (SELECT a AS __scale_1 FROM t)";
+    and_stops_at_false: "SELECT b > 4 AND double(a) > 4 AS x FROM t";
+    or_stops_at_true: "SELECT b > 4 OR double(a) > 4 AS x FROM t";
+    a_condition_that_can_fail: "SELECT CASE WHEN b <> 0 THEN CASE WHEN 10 / b > 1 THEN double(10 / b) END END AS x FROM t";
+    a_call_decides_about_another: "SELECT CASE WHEN double(a) > 4 THEN triple(a) END AS x FROM t";
+    one_of_the_branches_is_needed_anyway: "SELECT CASE WHEN a > 2 THEN double(a) END AS x, double(a) AS y FROM t";
+    a_filter_and_a_projection_share_a_call: "SELECT double(a) AS x FROM t WHERE double(a) > 4";
+    a_filter_of_an_aggregate: "SELECT sum(double(a)) FILTER (WHERE a > 3) FROM t";
+    a_window: "SELECT a, sum(double(a)) OVER (ORDER BY triple(a)) AS x FROM t ORDER BY a";
+    a_subquery: "SELECT a FROM t WHERE double(a) IN (SELECT triple(a) FROM t) ORDER BY a";
+    a_correlated_subquery: "SELECT a, (SELECT max(double(u.a)) FROM t u WHERE u.a = t.a) AS x FROM t ORDER BY a";
+    a_call_on_an_outer_column: "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM t u WHERE u.b = double(t.a)) ORDER BY a";
+    values: "VALUES (double(1)), (2)";
+    rollup: "SELECT double(a) AS g, count(*) AS n FROM t WHERE a < 3 GROUP BY ROLLUP (double(a)) ORDER BY g";
+    distinct_on: "SELECT DISTINCT ON (double(a) % 4) a FROM t ORDER BY double(a) % 4, a";
+    a_union: "SELECT double(a) AS x FROM t UNION ALL SELECT triple(a) FROM t ORDER BY x";
+    a_field_of_a_struct: "SELECT s['n'] AS n, s['twice'] AS twice FROM (SELECT ctr_pair() AS s FROM t)";
+    an_outer_join: "SELECT l.a, r.b FROM t l LEFT JOIN t r ON double(l.a) = r.a AND double(r.b) > 4 ORDER BY l.a";
 }

@@ -26,16 +26,17 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A session with the functions of the guests `math`, `probe` and `identity`, `double` and `triple`
-    /// as a state with two init arguments, and the table `t`.
+    /// A session with the functions of the guests `math`, `probe` and `identity`, one state of `probe` with
+    /// two init arguments (`double` and `plus_two`, `triple`), and the table `t`.
     pub(super) fn new(partitions: usize) -> Self {
         let session = Session::empty(SessionConfig::new().with_target_partitions(partitions));
         for name in ["identity", "math", "probe"] {
             register(&session.context, &load(name), UdfOptions::default()).expect("functions");
         }
-        for (name, k) in [("double", 2), ("triple", 3)] {
+        let scaled = [("double", "scale", 2), ("plus_two", "plus", 2), ("triple", "scale", 3)];
+        for (name, udf, k) in scaled {
             let options = UdfOptions::default().init_args(json!({ "k": k }));
-            register_as(&session.context, name, &load("probe"), "scale", options).expect("scale");
+            register_as(&session.context, name, &load("probe"), udf, options).expect("scale");
         }
         session.table("t", numbers());
         session

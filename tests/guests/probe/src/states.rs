@@ -92,6 +92,11 @@ impl Scale {
         x.wrapping_mul(self.0)
     }
 
+    /// x and k.
+    pub fn plus(&self, x: i64) -> i64 {
+        x.wrapping_add(self.0)
+    }
+
     /// Logs the end.
     pub fn close(self) {
         log::info!("scale close k={}", self.0);
