@@ -41,7 +41,9 @@ fn pinned(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>
         && let Some(child) = pinned(child)?
     {
         let recompute = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        return Arc::clone(plan).replace_children(vec![child], recompute).map(Some);
+        return Arc::clone(plan)
+            .replace_children(vec![child], recompute)
+            .map(Some);
     }
     let Some(ordering) = plan.output_ordering().cloned() else {
         return Ok(None);
@@ -133,7 +135,10 @@ impl ExecutionPlan for InSequenceExec {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop().filter(|_| children.is_empty()) {
-            Some(input) => Ok(Arc::new(InSequenceExec::in_order(input, self.order.clone()))),
+            Some(input) => Ok(Arc::new(InSequenceExec::in_order(
+                input,
+                self.order.clone(),
+            ))),
             None => plan_err!("a sequence of partitions has one input"),
         }
     }

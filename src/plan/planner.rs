@@ -14,8 +14,8 @@ use datafusion::logical_expr::{ExprSchemable, LogicalPlan, UserDefinedLogicalNod
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
-use super::physical::PhysicalCall;
 use super::in_sequence::in_sequence;
+use super::physical::PhysicalCall;
 use super::{PoolArgument, PoolStage, PoolStageExec};
 
 /// A query planner that knows pool stages, for `SessionStateBuilder::with_query_planner`.
@@ -77,12 +77,7 @@ impl ExtensionPlanner for PoolStagePlanner {
             true => in_sequence(Arc::clone(input))?,
             false => Arc::clone(input),
         };
-        let stage = PoolStageExec::try_new(
-            input,
-            calls,
-            stage.batch_size(),
-            stage.is_ordered(),
-        )?;
+        let stage = PoolStageExec::try_new(input, calls, stage.batch_size(), stage.is_ordered())?;
         Ok(Some(Arc::new(stage)))
     }
 }

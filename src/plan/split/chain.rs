@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use arrow::datatypes::{Field, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, when,
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, cast, lit, when,
 };
 
 use super::names::Names;
@@ -121,14 +121,22 @@ impl<'n> Chain<'n> {
         Ok(())
     }
 
-    /// A column, or a literal, that has the value of an expression where the mask holds; elsewhere it may
+    /// A column, a literal, or what is as cheap, that has the value of an expression where the mask holds; elsewhere it may
     /// be null.
     pub(super) fn column(&mut self, expression: Expr, mask: &Mask) -> Result<Expr> {
         if matches!(expression, Expr::Column(_) | Expr::Literal(..)) {
             return Ok(expression);
         }
         let guarded = match mask {
-            Some(mask) if !cannot_fail(&expression) => when(mask.clone(), expression).end()?,
+            Some(mask) if !cannot_fail(&expression) => {
+                if self.field(&expression)?.data_type() == &DataType::Boolean {
+                    // DataFusion turns a CASE of booleans into AND and OR, which may evaluate both sides.
+                    let number = cast(expression, DataType::Int8);
+                    let number = self.column(number, &Some(mask.clone()))?;
+                    return Ok(number.eq(lit(1_i8)));
+                }
+                when(mask.clone(), expression).end()?
+            }
             _ => expression,
         };
         let known = self.layers.iter().flatten().flatten();

@@ -11,7 +11,12 @@ async fn told(session: &Session, sql: &str) -> String {
     text += &session.rows(sql).await;
     text.push('\n');
     for pool in session.pools() {
-        write!(text, "\n{}: {} inits, {} rows", pool.pool, pool.inits, pool.rows).expect("text");
+        write!(
+            text,
+            "\n{}: {} inits, {} rows",
+            pool.pool, pool.inits, pool.rows
+        )
+        .expect("text");
     }
     text
 }

@@ -11,7 +11,9 @@ use crate::cli::batch;
 /// Numbers from `from`, in one batch.
 fn numbers(from: i64, rows: i64) -> arrow::array::RecordBatch {
     let x: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + rows));
-    let y: ArrayRef = Arc::new(Int64Array::from_iter_values((from..from + rows).map(|n| -n)));
+    let y: ArrayRef = Arc::new(Int64Array::from_iter_values(
+        (from..from + rows).map(|n| -n),
+    ));
     batch(vec![("x", x), ("y", y)])
 }
 
@@ -44,27 +46,40 @@ async fn a_declared_order_holds_under_anything() {
         "SELECT count(*) FROM (SELECT x, ctr() AS n FROM (SELECT x FROM s ORDER BY y) q) r WHERE n = 400 - x",
         "SELECT count(DISTINCT n + x) + 399 FROM (SELECT x, ctr() AS n FROM (SELECT x, y FROM s ORDER BY x DESC) q) r",
     ] {
-        assert_eq!(s.values(sql).await, [Some(400)], "{sql}\n{}", s.physical(sql).await);
+        assert_eq!(
+            s.values(sql).await,
+            [Some(400)],
+            "{sql}\n{}",
+            s.physical(sql).await
+        );
     }
 }
 
 #[tokio::test]
 async fn filters_above_a_sequence_stay_there() {
     let s = session();
-    let n = s.values("SELECT n FROM (SELECT x, ctr() AS n FROM s) q WHERE x >= 395").await;
+    let n = s
+        .values("SELECT n FROM (SELECT x, ctr() AS n FROM s) q WHERE x >= 395")
+        .await;
     assert_eq!(n, [396, 397, 398, 399, 400].map(Some));
     assert_eq!(s.rows_computed(), 400);
-    let n = s.values("SELECT x FROM s WHERE x > 100 AND ctr() < 104").await;
+    let n = s
+        .values("SELECT x FROM s WHERE x > 100 AND ctr() < 104")
+        .await;
     assert_eq!(n, [101, 102].map(Some));
     // Conditions do not keep rows from it either.
-    let n = s.values("SELECT CASE WHEN x > 397 THEN ctr() END FROM s WHERE x % 2 = 1").await;
+    let n = s
+        .values("SELECT CASE WHEN x > 397 THEN ctr() END FROM s WHERE x % 2 = 1")
+        .await;
     assert_eq!(n.iter().flatten().collect::<Vec<_>>(), [&200]);
 }
 
 #[tokio::test]
 async fn two_calls_of_one_sequence_are_two_calls() {
     let s = session();
-    let sums = s.values("SELECT a + b FROM (SELECT ctr() AS a, ctr() AS b FROM t) q").await;
+    let sums = s
+        .values("SELECT a + b FROM (SELECT ctr() AS a, ctr() AS b FROM t) q")
+        .await;
     assert_eq!(sums.len(), 5);
     assert_eq!(s.rows_computed(), 10);
 }

@@ -33,7 +33,11 @@ impl Session {
         for name in ["identity", "math", "probe"] {
             register(&session.context, &load(name), UdfOptions::default()).expect("functions");
         }
-        let scaled = [("double", "scale", 2), ("plus_two", "plus", 2), ("triple", "scale", 3)];
+        let scaled = [
+            ("double", "scale", 2),
+            ("plus_two", "plus", 2),
+            ("triple", "scale", 3),
+        ];
         for (name, udf, k) in scaled {
             let options = UdfOptions::default().init_args(json!({ "k": k }));
             register_as(&session.context, name, &load("probe"), udf, options).expect("scale");
