@@ -6,18 +6,20 @@ use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::types::NativeType;
 use datafusion::common::{Result, ScalarValue, exec_err};
 use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::{
-    ColumnarValue, DocSection, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature, Volatility as PlanVolatility,
+    Coercion, ColumnarValue, DocSection, Documentation, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, TypeSignatureClass,
+    Volatility as PlanVolatility,
 };
 
 use super::coerce::parameter_types;
 use super::options::{DEFAULT_BATCH, SqlSettings, UdfOptions};
 use super::{PoolRef, to_datafusion};
 use crate::error::BindError;
-use crate::{Argument, ArgumentType, Call, Function, Module, StateKind, Volatility};
+use crate::{Argument, ArgumentType, Call, Function, Module, ParameterType, StateKind, Volatility};
 
 /// A UDF under the name by which SQL knows it.
 ///
@@ -63,6 +65,7 @@ impl WasmFunction {
             .max()
             .unwrap_or(PlanVolatility::Volatile);
         let documentation = documentation(name, &overloads);
+        let signature = signature(&overloads, volatility);
         Ok(WasmFunction {
             name: name.to_owned(),
             aliases,
@@ -72,7 +75,7 @@ impl WasmFunction {
             given: Arc::clone(options),
             options: Arc::clone(options),
             settings: SqlSettings::default(),
-            signature: Signature::user_defined(volatility),
+            signature,
             documentation,
         })
     }
@@ -176,6 +179,29 @@ fn planned(volatility: Volatility) -> PlanVolatility {
         Volatility::Stable => PlanVolatility::Stable,
         Volatility::Volatile => PlanVolatility::Volatile,
     }
+}
+
+/// The overload and the casts are chosen by [`parameter_types`]. The other forms are there for
+/// `SHOW FUNCTIONS`, which tells what a function takes from them.
+fn signature(overloads: &[Arc<Function>], volatility: PlanVolatility) -> Signature {
+    /// Some types have three forms, and all combinations of them are listed.
+    const MOST_SHOWN: usize = 4;
+    let shown = |f: &Arc<Function>| {
+        if f.parameters.is_empty() {
+            return TypeSignature::Nullary;
+        }
+        let parameters = f.parameters.iter().map(|p| match &p.accepts {
+            ParameterType::Any => TypeSignatureClass::Any,
+            ParameterType::Exact(field) => {
+                TypeSignatureClass::Native(Arc::new(NativeType::from(field.data_type().clone())))
+            }
+        });
+        TypeSignature::Coercible(parameters.map(Coercion::new_exact).collect())
+    };
+    let few = |f: &&Arc<Function>| f.parameters.len() <= MOST_SHOWN;
+    let own = std::iter::once(TypeSignature::UserDefined);
+    let forms = own.chain(overloads.iter().filter(few).map(shown)).collect();
+    Signature::one_of(forms, volatility)
 }
 
 fn documentation(name: &str, overloads: &[Arc<Function>]) -> Documentation {

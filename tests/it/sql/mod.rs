@@ -1,5 +1,6 @@
 //! SQL with UDFs: how it is planned, and what it gives.
 
+mod functions;
 mod planner;
 mod sequence;
 mod session;
