@@ -27,6 +27,7 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
 
+use super::in_place::{Serving, each_in_place};
 use super::{PoolRef, PoolStageExec, Pools, to_datafusion};
 use crate::{Cancel, PoolBuilder, PoolMetrics, Run, RunConfig};
 
@@ -238,6 +239,8 @@ struct Started {
     context: Arc<TaskContext>,
     /// The run's share in DataFusion's account.
     reservation: Mutex<MemoryReservation>,
+    /// Calls that are evaluated in place find their pools through these.
+    _serving: Vec<Serving>,
 }
 
 impl Execution {
@@ -288,6 +291,12 @@ impl Execution {
         for (name, pool) in self.pools.iter().zip(run.pools()) {
             pools.insert(name.clone(), pool.clone());
         }
+        let mut serving = Vec::new();
+        each_in_place(&self.input, &mut |call| {
+            if let Some(pool) = pools.get(call.pool()) {
+                serving.push(call.serve(pool));
+            }
+        })?;
         if let Some(observer) = config.get_extension::<RunObserver>() {
             (observer.0)(&run);
         }
@@ -306,6 +315,7 @@ impl Execution {
             run,
             context: Arc::new(context),
             reservation: Mutex::new(reservation),
+            _serving: serving,
         })
     }
 
@@ -516,17 +526,19 @@ impl PhysicalOptimizerRule for AdmitPools {
 fn admitted(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let mut pools: Vec<PoolRef> = Vec::new();
     let mut is_admitted = false;
+    let mut add = |pool: &PoolRef| {
+        if pool.plan().is_some() && !pools.contains(pool) {
+            pools.push(pool.clone());
+        }
+    };
     plan.apply(|node| {
         is_admitted |= node.downcast_ref::<AdmitExec>().is_some();
         if let Some(stage) = node.downcast_ref::<PoolStageExec>() {
-            for pool in stage.pools() {
-                if pool.plan().is_some() && !pools.contains(pool) {
-                    pools.push(pool.clone());
-                }
-            }
+            stage.pools().for_each(&mut add);
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
+    each_in_place(&plan, &mut |call| add(call.pool()))?;
     if pools.is_empty() || is_admitted {
         return Ok(plan);
     }

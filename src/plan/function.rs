@@ -101,6 +101,11 @@ impl WasmFunction {
         function.inner().downcast_ref()
     }
 
+    /// The name by which SQL knows it.
+    pub(super) fn shown_name(&self) -> &str {
+        &self.name
+    }
+
     pub(super) fn options(&self) -> &UdfOptions {
         &self.options
     }

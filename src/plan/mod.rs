@@ -25,6 +25,7 @@ mod coerce;
 mod create_function;
 mod error;
 mod function;
+mod in_place;
 mod in_sequence;
 mod install;
 mod logical;

@@ -112,6 +112,12 @@ impl Pool {
         &self.core.recipe.pool
     }
 
+    /// The name of the run that this handle belongs to.
+    #[cfg(feature = "datafusion")]
+    pub(crate) fn run_name(&self) -> String {
+        self.run.tag().to_string()
+    }
+
     /// The module that runs in it.
     pub fn module(&self) -> &Module {
         &self.core.recipe.module

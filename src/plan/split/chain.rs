@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, DFSchema, Result};
+use datafusion::common::{Column, DFSchema, Result, plan_err};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, cast, lit, when,
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, ScalarUDF, cast,
+    lit, when,
 };
 
 use super::names::Names;
+use crate::Argument;
 use crate::plan::function::{WasmFunction, argument};
+use crate::plan::in_place::InPlaceCall;
 use crate::plan::{PoolArgument, PoolCall, PoolStage};
 
 /// Rows that a call or an expression is evaluated on. `None`: all.
@@ -223,6 +226,28 @@ impl<'n> Chain<'n> {
             column: column.clone(),
         });
         Ok(Expr::Column(column))
+    }
+
+    /// The function of a call that is made where it stands.
+    pub(super) fn in_place(
+        &mut self,
+        function: &WasmFunction,
+        arguments: &[Expr],
+    ) -> Result<ScalarUDF> {
+        if function.is_sequence() {
+            return plan_err!(
+                "`{}` keeps a sequence, and in a lambda, or a join's condition over both sides, rows have no order; compute it in a subquery",
+                function.shown_name()
+            );
+        }
+        let fields = arguments
+            .iter()
+            .map(|a| Ok(Argument::column(self.field(a)?)));
+        let call = function.bind(fields.collect::<Result<_>>()?)?;
+        let pool = self.names.pool(function.pool(&call)?);
+        let on_error = function.options().on_error.clone();
+        let volatility = function.volatility();
+        Ok(InPlaceCall::new(function.shown_name(), call, pool, on_error, volatility).into())
     }
 
     /// Names of the plan.

@@ -1,6 +1,7 @@
 //! Calls out of expressions, each only for the rows that need it.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
@@ -59,8 +60,8 @@ impl<'n> Splitter<'n> {
                 self.junction(binary, mask)
             }
             Expr::AggregateFunction(aggregate) => self.aggregate(aggregate, mask),
-            // Variables of a lambda are no columns: its calls stay where they are.
-            Expr::Lambda(_) => Ok(expression),
+            // Variables of a lambda are no columns: its calls are evaluated where they are.
+            Expr::Lambda(_) => self.in_place(expression),
             other => Ok(other
                 .map_children(|child| self.split(child, mask).map(Transformed::yes))?
                 .data),
@@ -85,6 +86,24 @@ impl<'n> Splitter<'n> {
             return self.chain.column(once, &None);
         }
         self.chain.call(&wasm, arguments, mask)
+    }
+
+    /// The expression with its calls made where they stand.
+    pub(super) fn in_place(&mut self, expression: Expr) -> Result<Expr> {
+        let done = expression.transform_up(|e| match e {
+            Expr::ScalarFunction(function) => match wasm_call(&function) {
+                Some(wasm) => {
+                    let wasm = wasm.under(self.config)?.unwrap_or_else(|| wasm.clone());
+                    let func = Arc::new(self.chain.in_place(&wasm, &function.args)?);
+                    let args = function.args;
+                    let call = Expr::ScalarFunction(ScalarFunction { func, args });
+                    Ok(Transformed::yes(call))
+                }
+                None => Ok(Transformed::no(Expr::ScalarFunction(function))),
+            },
+            other => Ok(Transformed::no(other)),
+        })?;
+        Ok(done.data)
     }
 
     fn function(&mut self, function: ScalarFunction, mask: &Mask) -> Result<Expr> {
@@ -276,7 +295,6 @@ fn any_call(expression: &Expr, wanted: impl Fn(&WasmFunction) -> bool) -> bool {
     let mut found = false;
     let walked = expression.apply(|e| {
         Ok(match e {
-            Expr::Lambda(_) => TreeNodeRecursion::Jump,
             Expr::ScalarFunction(f) if wasm_call(f).is_some_and(&wanted) => {
                 found = true;
                 TreeNodeRecursion::Stop
@@ -362,7 +380,6 @@ pub(super) fn each_unconditional_call(
     note_unconditional(expression, &mut always);
     expression
         .apply(|e| match e {
-            Expr::Lambda(_) => Ok(TreeNodeRecursion::Jump),
             Expr::ScalarFunction(f) if wasm_call(f).is_some() => {
                 show(e, always.contains(e));
                 Ok(TreeNodeRecursion::Jump)

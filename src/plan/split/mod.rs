@@ -275,6 +275,7 @@ impl Planner<'_> {
 
     fn join(&mut self, join: Join) -> Result<Extended> {
         let schema = Arc::clone(&join.schema);
+        let both = Arc::new(join.left.schema().join(join.right.schema())?);
         let sides = [
             Arc::clone(join.left.schema()),
             Arc::clone(join.right.schema()),
@@ -310,10 +311,8 @@ impl Planner<'_> {
                 above.push(condition);
                 continue;
             } else {
-                return plan_err!(
-                    "`{condition}` is a condition of a {} join, and has a call that reads both sides or is made for some rows only; filter the join's result instead, or compute the call over one side in a subquery",
-                    join.join_type
-                );
+                // Which rows need the call is known in the join only.
+                split = vec![self.in_place(condition, &both)?];
             }
             kept.extend(split);
         }
@@ -336,6 +335,15 @@ impl Planner<'_> {
                 self.filter(filter)
             }
         }
+    }
+
+    /// An expression over the columns of a schema with its calls made where they stand.
+    fn in_place(&mut self, expression: Expr, schema: &DFSchemaRef) -> Result<Expr> {
+        let columns = LogicalPlan::EmptyRelation(EmptyRelation {
+            produce_one_row: false,
+            schema: Arc::clone(schema),
+        });
+        self.splitter(columns.into()).in_place(expression)
     }
 
     /// Conditions of a join with each call computed at the side that it reads.

@@ -76,4 +76,19 @@ cases! {
     a_union: "SELECT double(a) AS x FROM t UNION ALL SELECT triple(a) FROM t ORDER BY x";
     a_field_of_a_struct: "SELECT s['n'] AS n, s['twice'] AS twice FROM (SELECT ctr_pair() AS s FROM t)";
     an_outer_join: "SELECT l.a, r.b FROM t l LEFT JOIN t r ON double(l.a) = r.a AND double(r.b) > 4 ORDER BY l.a";
+    an_outer_join_with_a_call_over_both_sides: "SELECT l.a, r.a AS other FROM t l LEFT JOIN t r ON l.a < r.a AND gcd(l.a, r.a) > 1 ORDER BY l.a, r.a";
+}
+
+#[tokio::test]
+async fn a_lambda_calls_in_place() {
+    let session = Session::new(1);
+    session
+        .rows("SET datafusion.sql_parser.dialect = 'DuckDB'")
+        .await;
+    let told = told(
+        &session,
+        "SELECT array_transform([a, 10], x -> double(x) + 1) AS x FROM t",
+    )
+    .await;
+    insta::assert_snapshot!("a_lambda_calls_in_place", told);
 }

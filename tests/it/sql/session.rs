@@ -1,6 +1,7 @@
 //! A session with the test guests, and what its queries did.
 
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::util::pretty::pretty_format_batches;
@@ -14,9 +15,14 @@ use wasmill::{Engine, EngineConfig, Module, PoolMetrics, Run};
 
 use crate::cli::{batch, module};
 
+/// A test guest, compiled once.
 pub(super) fn load(name: &str) -> Module {
-    let engine = Engine::new(&EngineConfig::default()).expect("an engine");
-    Module::from_file(&engine, module(name)).expect("a module")
+    static ENGINE: LazyLock<Engine> =
+        LazyLock::new(|| Engine::new(&EngineConfig::default()).expect("an engine"));
+    static LOADED: Mutex<BTreeMap<String, Module>> = Mutex::new(BTreeMap::new());
+    let mut loaded = LOADED.lock().expect("not poisoned");
+    let load = || Module::from_file(&ENGINE, module(name)).expect("a module");
+    loaded.entry(name.to_owned()).or_insert_with(load).clone()
 }
 
 /// A session that remembers the runs of its queries.

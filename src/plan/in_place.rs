@@ -1,0 +1,185 @@
+//! Calls that are evaluated where they stand: in the bodies of lambdas, and in conditions of joins that
+//! read both sides.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Result, exec_datafusion_err};
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::{PoolRef, RowErrorPolicy, to_datafusion};
+use crate::error::Fault;
+use crate::{Call, Pool, Rows};
+
+/// A call as a function that waits for its pool. The thread that evaluates the expression waits; the guest
+/// runs on the thread of its slot.
+pub(super) struct InPlaceCall {
+    name: String,
+    call: Call,
+    pool: PoolRef,
+    on_error: RowErrorPolicy,
+    signature: Signature,
+    started: Started,
+}
+
+/// The pool in the runs of the plan that are going on.
+type Started = Arc<Mutex<Vec<Pool>>>;
+
+impl InPlaceCall {
+    pub(super) fn new(
+        name: &str,
+        call: Call,
+        pool: PoolRef,
+        on_error: RowErrorPolicy,
+        volatility: Volatility,
+    ) -> Self {
+        let types = call.arguments().iter().map(|f| f.data_type().clone());
+        InPlaceCall {
+            name: name.to_owned(),
+            signature: Signature::exact(types.collect(), volatility),
+            call,
+            pool,
+            on_error,
+            started: Started::default(),
+        }
+    }
+
+    pub(super) fn pool(&self) -> &PoolRef {
+        &self.pool
+    }
+
+    /// Serves the call from a pool until the guard is dropped.
+    pub(super) fn serve(&self, pool: &Pool) -> Serving {
+        self.lock().push(pool.clone());
+        Serving {
+            started: Arc::clone(&self.started),
+            run: pool.run_name(),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Pool>> {
+        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn evaluate(&self, pool: &Pool, rows: Rows) -> Result<ColumnarValue, crate::CallError> {
+        let output = pool.call(&self.call, rows)?;
+        match output.row_errors.first() {
+            Some(error) if !self.on_error.makes_nulls() => {
+                let fault = Fault::Row {
+                    code: error.code,
+                    message: error.message.clone(),
+                };
+                Err(self.call.row_failure(pool, None, error.row as u64, fault))
+            }
+            _ => Ok(ColumnarValue::Array(output.array)),
+        }
+    }
+}
+
+/// Takes the pool of a run away from its calls.
+pub(super) struct Serving {
+    started: Started,
+    run: String,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let mut started = self.started.lock().unwrap_or_else(PoisonError::into_inner);
+        started.retain(|pool| pool.run_name() != self.run);
+    }
+}
+
+/// Shows each call in a plan that is evaluated in place.
+pub(super) fn each_in_place(
+    plan: &Arc<dyn ExecutionPlan>,
+    show: &mut dyn FnMut(&InPlaceCall),
+) -> Result<()> {
+    plan.apply(|node| {
+        node.apply_expressions(&mut |expression: &Arc<dyn PhysicalExpr>| {
+            expression.apply(|e| {
+                let function = e.downcast_ref::<ScalarFunctionExpr>();
+                if let Some(call) = function.and_then(|f| f.fun().inner().downcast_ref()) {
+                    show(call);
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    Ok(())
+}
+
+impl fmt::Debug for InPlaceCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InPlaceCall")
+            .field("name", &self.name)
+            .field("pool", &self.pool)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for InPlaceCall {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.started, &other.started)
+    }
+}
+
+impl Eq for InPlaceCall {}
+
+impl Hash for InPlaceCall {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.started).hash(state);
+    }
+}
+
+impl ScalarUDFImpl for InPlaceCall {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.call.result().data_type().clone())
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let result = self.call.result().as_ref().clone().with_name(&self.name);
+        let nullable = result.is_nullable() || self.on_error.makes_nulls();
+        Ok(Arc::new(result.with_nullable(nullable)))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let columns = args
+            .args
+            .into_iter()
+            .map(|a| a.into_array(rows))
+            .collect::<Result<Vec<_>>>()?;
+        let mut pools = self.lock().clone();
+        let outside = || {
+            exec_datafusion_err!(
+                "`{}` runs in the pool {}, which is not started; the plan's root starts it",
+                self.name,
+                self.pool
+            )
+        };
+        loop {
+            let pool = pools.pop().ok_or_else(outside)?;
+            match self.evaluate(&pool, Rows::new(columns.clone(), rows)) {
+                // The run that it belongs to has ended; ours has another.
+                Err(error) if !pools.is_empty() && matches!(*error.fault, Fault::Closed) => {}
+                Err(error) => return Err(to_datafusion(error)),
+                Ok(result) => return Ok(result),
+            }
+        }
+    }
+}
