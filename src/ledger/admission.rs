@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::books::Books;
 use super::error::AdmissionError;
 use super::fit::Placement;
 use super::request::{Admission, PoolRequest};
 use super::reservation::PoolReservation;
-use super::{Inner, Shortage, State};
+use super::{Inner, Ledger, Shortage, State};
 
 /// A run that asks to be admitted.
 pub(super) struct Applicant<'a> {
@@ -35,12 +34,7 @@ impl Applicant<'_> {
         &self,
         admission: Admission,
     ) -> Result<Vec<PoolReservation>, AdmissionError> {
-        if let Err(shortages) =
-            Books::new(Arc::clone(&self.ledger.machine)).fit(self.requests, true)
-        {
-            let run = self.run.to_owned();
-            return Err(AdmissionError::Never { run, shortages });
-        }
+        Ledger(Arc::clone(self.ledger)).check(self.run, self.requests)?;
         let start = Instant::now();
         // A request that does not wait has no place in line, so it never holds back another.
         let (place, patience) = match admission {

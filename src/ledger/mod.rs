@@ -111,6 +111,20 @@ impl Ledger {
         }
     }
 
+    /// Whether pools like these would fit this machine if nobody else held anything.
+    ///
+    /// # Errors
+    /// [`AdmissionError::Never`], which lists what is short.
+    pub(crate) fn check(&self, run: &str, requests: &[PoolRequest]) -> Result<(), AdmissionError> {
+        match Books::new(Arc::clone(&self.0.machine)).fit(requests, true) {
+            Ok(_) => Ok(()),
+            Err(shortages) => Err(AdmissionError::Never {
+                run: run.to_owned(),
+                shortages,
+            }),
+        }
+    }
+
     /// Reserves for all pools of a run or for none; answers in the order of `requests`.
     ///
     /// While there is no room, those who wait are served in the order in which they came, and nobody

@@ -23,6 +23,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
+use datafusion::prelude::SessionConfig;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::OnceCell;
 use tokio::task::spawn_blocking;
@@ -266,15 +267,10 @@ impl Execution {
 
     async fn start(&self) -> Result<Started> {
         let config = self.context.session_config();
-        let given = config.get_extension::<RunConfig>();
-        let mut run_config = given.map(|c| c.as_ref().clone()).unwrap_or_default();
+        let mut run_config = run_config(config);
         // Whoever gives up while slots start must not leave them starting.
         let giving_up = CancelOnDrop::new(&mut run_config);
-        let builders: Vec<PoolBuilder> = self
-            .pools
-            .iter()
-            .filter_map(|pool| Some(pool.plan()?.builder.clone()))
-            .collect();
+        let builders = builders(&self.pools);
         let run = spawn_blocking(move || Run::start(run_config, builders))
             .await
             .map_err(|e| exec_datafusion_err!("starting the pools: {e}"))?
@@ -388,6 +384,28 @@ impl Execution {
             time.add_duration(Duration::try_from_secs_f64(seconds).unwrap_or_default());
         }
     }
+}
+
+/// The configuration of a session's runs.
+fn run_config(config: &SessionConfig) -> RunConfig {
+    let given = config.get_extension::<RunConfig>();
+    given.map(|c| c.as_ref().clone()).unwrap_or_default()
+}
+
+fn builders(pools: &[PoolRef]) -> Vec<PoolBuilder> {
+    let planned = pools.iter().filter_map(PoolRef::plan);
+    planned.map(|planned| planned.builder.clone()).collect()
+}
+
+/// Refuses a plan with pools that the machine can never hold.
+pub(super) fn check(plan: &Arc<dyn ExecutionPlan>, config: &SessionConfig) -> Result<()> {
+    plan.apply(|node| {
+        if let Some(admit) = node.downcast_ref::<AdmitExec>() {
+            Run::check(&run_config(config), builders(&admit.pools)).map_err(to_datafusion)?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
 }
 
 async fn finish(run: Run) {

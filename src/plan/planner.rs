@@ -14,6 +14,7 @@ use datafusion::logical_expr::{ExprSchemable, LogicalPlan, UserDefinedLogicalNod
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
+use super::admit;
 use super::in_sequence::in_sequence;
 use super::physical::PhysicalCall;
 use super::{PoolArgument, PoolStage, PoolStageExec};
@@ -99,15 +100,17 @@ impl QueryPlanner for PoolQueryPlanner {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let planner =
             DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(PoolStagePlanner)]);
-        match session.as_any().downcast_ref::<SessionState>() {
+        let plan = match session.as_any().downcast_ref::<SessionState>() {
             Some(state) if has_sequence(logical_plan)? => {
                 // Nothing may deal rows out to several partitions below a sequence.
                 let mut state = state.clone();
                 state.config_mut().options_mut().execution.target_partitions = 1;
-                planner.create_physical_plan(logical_plan, &state).await
+                planner.create_physical_plan(logical_plan, &state).await?
             }
-            _ => planner.create_physical_plan(logical_plan, session).await,
-        }
+            _ => planner.create_physical_plan(logical_plan, session).await?,
+        };
+        admit::check(&plan, session.config())?;
+        Ok(plan)
     }
 }
 

@@ -147,6 +147,18 @@ impl Run {
         Ok(Run { state, pools })
     }
 
+    /// Whether these pools could be started on the ledger's machine if nothing else ran. Nothing is
+    /// started and nothing is reserved.
+    ///
+    /// # Errors
+    /// [`StartError`]: what is wrong with a pool's description, or what the machine does not have.
+    pub fn check(config: &RunConfig, pools: Vec<PoolBuilder>) -> Result<(), StartError> {
+        let (specs, _) = merged(pools, config)?;
+        let requests: Vec<PoolRequest> = specs.iter().map(Spec::request).collect();
+        let name = config.name.as_deref().unwrap_or("a run");
+        Ok(config.ledger().check(name, &requests)?)
+    }
+
     /// Its pools, one for each builder, in their order; the same pool where builders describe the same.
     pub fn pools(&self) -> &[Pool] {
         &self.pools

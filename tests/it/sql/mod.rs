@@ -2,5 +2,6 @@
 
 mod functions;
 mod planner;
+mod runs;
 mod sequence;
 mod session;
