@@ -151,6 +151,34 @@ impl MaxBatch {
     }
 }
 
+/// Weights of a score.
+#[derive(InitArgs)]
+pub struct ScoreArgs {
+    /// What a minute of delay counts.
+    #[init(default = 0.5)]
+    pub delay: f64,
+    /// What a mile of distance counts.
+    #[init(default = 0.01)]
+    pub distance: f64,
+}
+
+/// A model as small as can be: two weights.
+pub struct Score(ScoreArgs);
+
+#[udf]
+impl Score {
+    /// Keeps the weights.
+    pub fn init(args: ScoreArgs) -> Self {
+        Self(args)
+    }
+
+    /// The weighted sum, squeezed to between -1 and 1.
+    pub fn score(&self, delay: i64, distance: i64) -> f64 {
+        let sum = delay as f64 * self.0.delay - distance as f64 * self.0.distance;
+        1.0 / (1.0 + sum.abs()) * sum
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
