@@ -52,13 +52,15 @@ impl Argument {
 pub struct Call(pub(crate) Arc<Bound>);
 
 /// Everything about a call that can be worked out once.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Bound {
     /// Tells calls apart within a slot.
     pub(crate) id: u64,
     pub(crate) module: Module,
     pub(crate) function: Arc<Function>,
     pub(crate) arguments: Vec<Argument>,
+    /// For each argument the call that computes it in the same visit to the slot; empty where none is.
+    pub(crate) inner: Vec<Option<Call>>,
     pub(crate) fields: Vec<FieldRef>,
     pub(crate) layouts: Vec<Layout>,
     pub(crate) result: FieldRef,
@@ -85,6 +87,17 @@ impl Call {
     /// For each argument the value, as an array of one row, where it is constant.
     pub fn constants(&self) -> impl Iterator<Item = Option<&ArrayRef>> {
         self.0.arguments.iter().map(|a| a.constant.as_ref())
+    }
+
+    /// The call with arguments that other calls of its module compute in the same visit to the slot: for
+    /// each argument such a call, whose columns then stand in the place of the argument's.
+    #[cfg(feature = "datafusion")]
+    pub(crate) fn fused(&self, inner: Vec<Option<Call>>) -> Call {
+        Call(Arc::new(Bound {
+            id: next_id(),
+            inner,
+            ..Bound::clone(&self.0)
+        }))
     }
 
     /// The failure of one row of a partition.
@@ -125,7 +138,6 @@ impl Module {
         function: &Arc<Function>,
         arguments: Vec<Argument>,
     ) -> Result<Call, BindError> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         self.check_arguments(function, &arguments)?;
         let fields: Vec<FieldRef> = arguments.iter().map(|a| Arc::clone(&a.field)).collect();
         let type_error = |place: String, data_type: &DataType, reason| BindError::Type {
@@ -177,10 +189,11 @@ impl Module {
                 .with_nullable(declared.is_nullable() || masked),
         );
         Ok(Call(Arc::new(Bound {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: next_id(),
             module: self.clone(),
             function: Arc::clone(function),
             arguments,
+            inner: Vec::new(),
             fields,
             layouts,
             result,
@@ -344,6 +357,12 @@ impl Module {
         memo.insert(key, answer.clone());
         Ok(answer)
     }
+}
+
+/// A number that no other call of this process has.
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Answers of `bind` that are remembered at most.

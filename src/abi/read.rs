@@ -53,6 +53,18 @@ struct Raw {
     dictionary: u32,
 }
 
+/// What the host knows of a result that stays in guest memory.
+pub(crate) struct PassedOn {
+    /// Where it is null by its own word.
+    pub(crate) nulls: Option<NullBuffer>,
+    /// Elements before its first.
+    pub(crate) offset: u64,
+    /// Addresses of its buffers.
+    pub(crate) buffers: Vec<u32>,
+    /// Its `ArrowArray`.
+    pub(crate) bytes: Vec<u8>,
+}
+
 impl<'m> Reader<'m> {
     /// A reader that copies at most `limit` bytes.
     pub(crate) fn new(memory: &'m [u8], shelf: &'m Arc<Shelf>, limit: u64) -> Self {
@@ -113,6 +125,42 @@ impl<'m> Reader<'m> {
             None => data,
         };
         Ok(make_array(data))
+    }
+
+    /// Reads of a result only what another call that gets it must be told.
+    pub(crate) fn passed_on(
+        &mut self,
+        layout: &Layout,
+        pointer: u32,
+        rows: usize,
+        mask: Option<&NullBuffer>,
+    ) -> Result<PassedOn, Fault> {
+        let raw = self.raw(layout, pointer)?;
+        if raw.length != rows as u64 {
+            let found = i64::try_from(raw.length).unwrap_or(i64::MAX);
+            return Err(Violation::Rows {
+                expected: rows as u64,
+                found,
+            }
+            .into());
+        }
+        let nulls = match layout.has_validity() {
+            true => self.validity(layout, &raw, raw.offset, 0, rows)?,
+            false => None,
+        };
+        if !layout.nullable {
+            check_nulls(layout, nulls.as_ref(), mask)?;
+        }
+        let buffers = (0..layout.buffers())
+            .map(|at| self.pointer(layout, &raw, at as u64))
+            .collect::<Result<_, _>>()?;
+        let bytes = self.bytes(layout, "the ArrowArray", pointer, ARRAY_BYTES as u64)?;
+        Ok(PassedOn {
+            nulls,
+            offset: raw.offset,
+            buffers,
+            bytes: bytes.to_vec(),
+        })
     }
 
     fn raw(&self, layout: &Layout, pointer: u32) -> Result<Raw, Violation> {

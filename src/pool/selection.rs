@@ -84,6 +84,10 @@ impl Selection {
                 ..e
             })
             .collect();
-        Ok(Output { array, row_errors })
+        Ok(Output {
+            array,
+            row_errors,
+            failed: output.failed,
+        })
     }
 }

@@ -2,6 +2,7 @@
 
 mod init;
 mod prepared;
+mod visit;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -57,6 +58,8 @@ pub struct Output {
     pub array: ArrayRef,
     /// The rows that failed, in order.
     pub row_errors: Vec<RowError>,
+    /// The function whose rows failed, where it computed an argument of the call.
+    pub(crate) failed: Option<Arc<str>>,
 }
 
 /// A row that the guest could not compute.
@@ -189,6 +192,26 @@ impl Slot {
         // One limit for all that the batch takes: `bind`, and every part where it has to be split.
         let begun = Instant::now();
         let deadline = begun.checked_add(self.recipe.policy.call_time);
+        let result = match bound.inner.is_empty() {
+            true => self.plain(bound, columns, rows, deadline, counters),
+            false => self.visit(call, columns, rows, deadline, counters),
+        };
+        raise(&counters.peak_memory, self.guest.peak_memory());
+        if result.as_ref().is_err_and(Fault::spares_the_slot) {
+            self.guest.abandon();
+        }
+        result
+    }
+
+    /// Computes a call whose arguments are columns and constants.
+    fn plain(
+        &mut self,
+        bound: &Bound,
+        columns: &[ArrayRef],
+        rows: usize,
+        deadline: Option<Instant>,
+        counters: &Counters,
+    ) -> Result<Output, Fault> {
         let at = self.prepare(bound)?;
         let mask = propagated_nulls(bound, columns, rows);
         let mut rest = columns.iter();
@@ -201,59 +224,33 @@ impl Slot {
                 })?),
             });
         }
-        let result = self.pieces(
-            bound,
-            at,
-            &arguments,
-            0..rows,
-            mask.as_ref(),
-            deadline,
-            counters,
-        );
-        raise(&counters.peak_memory, self.guest.peak_memory());
-        if result.as_ref().is_err_and(Fault::spares_the_slot) {
-            self.guest.abandon();
-        }
-        result
+        self.halves(0..rows, counters, &mut |slot, rows| {
+            slot.piece(
+                bound,
+                at,
+                &arguments,
+                rows,
+                mask.as_ref(),
+                deadline,
+                counters,
+            )
+        })
     }
 
     /// Computes a range of rows, in halves where the guest's memory is too small for all at once.
-    #[allow(clippy::too_many_arguments, reason = "the parts of one call")]
-    fn pieces(
+    fn halves(
         &mut self,
-        bound: &Bound,
-        at: usize,
-        arguments: &[Source],
         rows: Range<usize>,
-        mask: Option<&NullBuffer>,
-        deadline: Option<Instant>,
         counters: &Counters,
+        piece: &mut dyn FnMut(&mut Self, Range<usize>) -> Result<Option<Output>, Fault>,
     ) -> Result<Output, Fault> {
-        if let Some(output) =
-            self.piece(bound, at, arguments, rows.clone(), mask, deadline, counters)?
-        {
+        if let Some(output) = piece(self, rows.clone())? {
             return Ok(output);
         }
         add(&counters.splits, 1);
         let middle = rows.start.midpoint(rows.end);
-        let first = self.pieces(
-            bound,
-            at,
-            arguments,
-            rows.start..middle,
-            mask,
-            deadline,
-            counters,
-        )?;
-        let second = self.pieces(
-            bound,
-            at,
-            arguments,
-            middle..rows.end,
-            mask,
-            deadline,
-            counters,
-        )?;
+        let first = self.halves(rows.start..middle, counters, piece)?;
+        let second = self.halves(middle..rows.end, counters, piece)?;
         let array = arrow::compute::concat(&[&first.array, &second.array]).map_err(|e| {
             Fault::Arguments {
                 reason: format!("the parts of a split batch cannot be joined: {e}"),
@@ -265,7 +262,36 @@ impl Slot {
             row: e.row.saturating_add(shift),
             ..e
         }));
-        Ok(Output { array, row_errors })
+        let failed = first.failed.or(second.failed);
+        Ok(Output {
+            array,
+            row_errors,
+            failed,
+        })
+    }
+
+    /// Arms the deadline for one entry of a batch.
+    fn begin(&mut self, deadline: Option<Instant>) -> Result<Instant, Fault> {
+        let limit = self.recipe.policy.call_time;
+        let begun = Instant::now();
+        let left = deadline.map_or(limit, |end| end.saturating_duration_since(begun));
+        if left.is_zero() {
+            return Err(Fault::Time {
+                entry: "the call",
+                limit,
+            });
+        }
+        self.guest.begin(begun, left);
+        Ok(begun)
+    }
+
+    /// The most bytes that arguments for so many rows may take.
+    fn most_argument_bytes(&self, rows: usize) -> u64 {
+        // A single row may take all there is.
+        match rows {
+            0 | 1 => self.guest.memory_limit(),
+            _ => self.guest.memory_limit() / ARGUMENT_SHARE,
+        }
     }
 
     /// One entry into the guest; `None` when the rows are too many for its memory.
@@ -281,17 +307,10 @@ impl Slot {
         counters: &Counters,
     ) -> Result<Option<Output>, Fault> {
         let limit = self.recipe.policy.call_time;
-        let begun = Instant::now();
-        let left = deadline.map_or(limit, |end| end.saturating_duration_since(begun));
-        if left.is_zero() {
-            return Err(Fault::Time {
-                entry: "the call",
-                limit,
-            });
-        }
-        self.guest.begin(begun, left);
+        let begun = self.begin(deadline)?;
         let count = rows.len();
         let constants = bound.function.constants;
+        let most = self.most_argument_bytes(count);
         let prepared = self.prepared.get_mut(at).ok_or(Fault::Closed)?;
         if !constants {
             let bytes = spread_bytes(bound, arguments, count);
@@ -308,13 +327,6 @@ impl Slot {
         }
         place_dictionaries(&mut self.guest, prepared, bound, arguments, limit)?;
         let places: Vec<u32> = prepared.dictionaries.iter().map(|d| d.address).collect();
-        let share = self.guest.memory_limit() / ARGUMENT_SHARE;
-        // A single row may take all there is.
-        let most = if count > 1 {
-            share
-        } else {
-            self.guest.memory_limit()
-        };
         let (binding, state) = (prepared.binding, self.state);
         let expanded = &prepared.expanded;
         let written = self.arena.write(&mut self.guest, limit, most, |w| {
@@ -417,30 +429,8 @@ impl Slot {
         mask: Option<&NullBuffer>,
         pardon: bool,
     ) -> Result<(Output, u64), Fault> {
+        self.check_status(status, address)?;
         let memory = self.guest.memory();
-        match status {
-            frame::STATUS_OK => {}
-            frame::STATUS_ERROR => {
-                let word = |offset: usize| {
-                    frame::read_u32(memory, u64::from(address).saturating_add(offset as u64))
-                        .unwrap_or(0)
-                };
-                return Err(Fault::Guest {
-                    message: frame::text_at(
-                        memory,
-                        word(frame::call::MESSAGE),
-                        word(frame::call::MESSAGE_LEN),
-                    ),
-                });
-            }
-            status => {
-                return Err(Violation::Status {
-                    entry: "the call",
-                    status,
-                }
-                .into());
-            }
-        }
         let count = rows.len();
         let mut reader = Reader::new(memory, &self.shelf, self.recipe.policy.output_bytes);
         if pardon {
@@ -480,7 +470,38 @@ impl Slot {
             .into_iter()
             .map(|(row, code, message)| RowError { row, code, message })
             .collect();
-        Ok((Output { array, row_errors }, reader.copied()))
+        let output = Output {
+            array,
+            row_errors,
+            failed: None,
+        };
+        Ok((output, reader.copied()))
+    }
+
+    /// What the answer of a call says of the call as a whole.
+    fn check_status(&self, status: i32, address: u32) -> Result<(), Fault> {
+        let memory = self.guest.memory();
+        match status {
+            frame::STATUS_OK => Ok(()),
+            frame::STATUS_ERROR => {
+                let word = |offset: usize| {
+                    frame::read_u32(memory, u64::from(address).saturating_add(offset as u64))
+                        .unwrap_or(0)
+                };
+                Err(Fault::Guest {
+                    message: frame::text_at(
+                        memory,
+                        word(frame::call::MESSAGE),
+                        word(frame::call::MESSAGE_LEN),
+                    ),
+                })
+            }
+            status => Err(Violation::Status {
+                entry: "the call",
+                status,
+            }
+            .into()),
+        }
     }
 
     /// Finds or makes what this slot knows of a call.

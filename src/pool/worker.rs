@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::new_null_array;
 
 use super::budget::budget_after;
-use super::check::check;
+use super::check::{check, check_nulls};
 use super::core::{Core, RunTag};
 use super::metrics::{Counters, add};
 use super::selection::Selection;
@@ -176,12 +176,14 @@ impl Worker {
             return Ok(Output {
                 array,
                 row_errors: Vec::new(),
+                failed: None,
             });
         };
         let arguments = |e: arrow::error::ArrowError| Fault::Arguments {
             reason: e.to_string(),
         };
         let columns = selection.columns(rows).map_err(arguments)?;
+        check_nulls(call, &columns).map_err(|reason| Fault::Arguments { reason })?;
         self.ready(tag)?;
         self.watch().expect(core.recipe.policy.call_time);
         let Cell::Ready(slot) = &mut self.cell else {
