@@ -2,6 +2,7 @@
 
 mod admission;
 mod attack;
+mod endings;
 mod faults;
 mod limits;
 mod runs;
