@@ -213,6 +213,8 @@ impl Slot {
         raise(&counters.peak_memory, self.guest.peak_memory());
         if result.as_ref().is_err_and(Fault::spares_the_slot) {
             self.guest.abandon();
+            // What it was about to answer would fill its memory otherwise.
+            self.guest.reset(self.recipe.policy.call_time)?;
         }
         result
     }

@@ -15,67 +15,6 @@ fn in_time<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 #[test]
-fn the_last_handle_of_a_run_of_several_pools_may_go_in_a_receiver() {
-    let ledger = machine();
-    for (at, warm) in [(0, false), (1, false), (0, true), (1, true)] {
-        let warm = warm.then(|| WarmPools::new(WarmLimits::default()));
-        let config = RunConfig {
-            warm: warm.clone(),
-            ..on(&ledger)
-        };
-        let (faulty, call) = faulty(json!({}));
-        let mut pools = vec![probe("Scale", json!({ "k": 2 }))];
-        pools.insert(at, faulty);
-        let run = run(config, pools);
-        let pool = run.pools()[at].clone();
-        let last = run.clone();
-        let (go, wait) = mpsc::channel::<()>();
-        let (told, ended) = mpsc::channel();
-        pool.submit(&call, Rows::new(vec![longs([1])], 1), move |_| {
-            let _ = wait.recv();
-            drop(last);
-            let _ = told.send(());
-        });
-        drop((run, pool));
-        drop(go);
-        soon(&ended);
-        in_time(move || drop(warm));
-        until(|| ledger.usage().holders.is_empty());
-        assert_clean(&ledger);
-    }
-}
-
-#[test]
-fn receivers_may_finish_their_run() {
-    let ledger = machine();
-    for warm in [false, true] {
-        let warm = warm.then(|| WarmPools::new(WarmLimits::default()));
-        let config = RunConfig {
-            warm: warm.clone(),
-            ..on(&ledger)
-        };
-        let (pool, call) = faulty(json!({}));
-        let run = run(config, vec![pool.slots(slots(2))]);
-        let barrier = Arc::new(std::sync::Barrier::new(2));
-        let (told, ended) = mpsc::channel();
-        for _ in 0..2 {
-            let (run, barrier, told) = (run.clone(), Arc::clone(&barrier), told.clone());
-            let pool = run.pools()[0].clone();
-            pool.submit(&call, Rows::new(vec![longs([1])], 1), move |_| {
-                barrier.wait();
-                run.finish();
-                let _ = told.send(());
-            });
-        }
-        soon(&ended);
-        soon(&ended);
-        in_time(move || drop((run, warm)));
-        until(|| ledger.usage().holders.is_empty());
-        assert_clean(&ledger);
-    }
-}
-
-#[test]
 fn a_sink_that_panics_while_a_lost_slot_is_dropped_harms_nobody() {
     let ledger = machine();
     let body = r#"
@@ -106,25 +45,46 @@ fn a_sink_that_panics_while_a_lost_slot_is_dropped_harms_nobody() {
 }
 
 #[test]
-fn a_panic_on_the_thread_of_a_slot_ends_the_slot_and_not_the_run() {
+fn answers_that_are_too_large_do_not_grow_their_guest() {
     let ledger = machine();
-    for warm in [false, true] {
-        let warm = warm.then(|| WarmPools::new(WarmLimits::default()));
-        let config = RunConfig {
-            warm: warm.clone(),
-            ..on(&ledger)
-        };
-        let (pool, call) = faulty(json!({}));
-        let run = run(config, vec![pool.slots(slots(2))]);
-        let pool = run.pools()[0].clone();
-        let error = pool
-            .call(&call, Rows::new(vec![sticky()], 1))
-            .expect_err("no answer");
-        assert!(matches!(*error.fault, Fault::Closed), "{error}");
-        // The other slot goes on.
-        until(|| through(&pool, &call, &longs([1])).is_ok());
-        drop(pool);
-        in_time(move || drop((run.finish(), warm)));
-        assert_clean(&ledger);
+    let policy = Policy {
+        memory: 64 << 20,
+        output_bytes: 1 << 20,
+        ..Policy::default()
+    };
+    let run = run(
+        on(&ledger),
+        vec![Pool::builder(&module("probe")).policy(policy)],
+    );
+    let text = Field::new("x", DataType::Utf8, true);
+    let repeat = bind(&module("probe"), "repeat", &[text, int64()]);
+    let pool = &run.pools()[0];
+    let words: ArrayRef = Arc::new(StringArray::from(vec!["sixteen letters."]));
+    for _ in 0..200 {
+        let rows = Rows::new(vec![Arc::clone(&words), longs([(2 << 20) / 16])], 1);
+        let error = pool.call(&repeat, rows).expect_err("too large");
+        assert!(
+            matches!(*error.fault, Fault::OutputTooLarge { .. }),
+            "{error}"
+        );
+    }
+    assert_eq!(pool.metrics().starts, 1);
+}
+
+#[test]
+fn results_end_also_after_a_call_that_failed() {
+    let body = r#"
+      (data (i32.const 0) "reset")
+      (func (export "wasmill_reset") (call $log (i32.const 3) (i32.const 0) (i32.const 5)))
+      (func (export "failing") (param $frame i32) (result i32) (i32.const 2))"#;
+    let module = load("failing", &crate::guests::wat(&[record("failing")], body));
+    let lines = Lines::default();
+    let pool = Pool::builder(&module).on_log(lines.sink());
+    let run = run(on(&machine()), vec![pool]);
+    let failing = bind(&module, "failing", &[int64()]);
+    for n in 1..4 {
+        let error = through(&run.pools()[0], &failing, &longs([1])).expect_err("it fails");
+        assert!(matches!(*error.fault, Fault::Guest { .. }), "{error}");
+        assert_eq!(lines.count("reset"), n);
     }
 }
