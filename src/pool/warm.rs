@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,10 @@ impl Default for WarmLimits {
 /// Idle pools keep what they reserved. They make room, the longest idle first, for a run that would not
 /// fit otherwise. When the last clone is dropped, and no run uses them, they are closed.
 #[derive(Clone)]
-pub struct WarmPools(Arc<Inner>);
+pub struct WarmPools(Arc<Owner>);
+
+/// Closes the pools when it goes: with the last [`WarmPools`], never on the caretaker's thread.
+struct Owner(Arc<Inner>);
 
 struct Inner {
     limits: WarmLimits,
@@ -72,6 +75,8 @@ struct State {
     entries: HashMap<Key, Entry>,
     /// Pools in use that take no new runs, and how many still use them.
     leaving: Vec<(Arc<Core>, usize)>,
+    /// Whether the last handle has gone.
+    over: bool,
 }
 
 /// What a warm pool is found by.
@@ -104,17 +109,21 @@ pub(super) struct Wanted {
 impl WarmPools {
     /// No pools yet.
     pub fn new(limits: WarmLimits) -> Self {
-        WarmPools(Arc::new(Inner {
+        WarmPools(Arc::new(Owner(Arc::new(Inner {
             limits,
             state: Mutex::default(),
             started: Condvar::new(),
             caretaker: OnceLock::new(),
-        }))
+        }))))
+    }
+
+    fn inner(&self) -> &Arc<Inner> {
+        &self.0.0
     }
 
     /// How many pools there are, idle or in use.
     pub fn len(&self) -> usize {
-        let state = self.0.lock();
+        let state = self.inner().lock();
         state.entries.len().saturating_add(state.leaving.len())
     }
 
@@ -126,14 +135,14 @@ impl WarmPools {
     /// Gives up all pools: the next runs start fresh instances. Those that are idle are closed now, those
     /// in use when their last run ends.
     pub fn reset(&self) {
-        close(self.0.lock().retire(|_| true));
+        close(self.inner().lock().retire(|_| true));
     }
 
     /// Finds the pools that are there and promises to start the others. Waits while another run is
     /// starting one of them, which takes no longer than admission and `init` do; nothing is held
     /// meanwhile, so runs never wait for each other in a circle.
     pub(super) fn want(&self, keys: Vec<Option<Key>>, tag: &RunTag) -> Result<Wanted, StartError> {
-        let inner = &self.0;
+        let inner = self.inner();
         let mut state = inner.lock();
         while keys
             .iter()
@@ -179,7 +188,7 @@ impl WarmPools {
 
     /// A run no longer uses a pool.
     pub(super) fn give_back(&self, core: &Arc<Core>) {
-        let inner = &self.0;
+        let inner = self.inner();
         let mut state = inner.lock();
         let entry = state.entries.values_mut().find_map(|entry| match entry {
             Entry::Ready {
@@ -220,7 +229,7 @@ impl WarmPools {
 
     /// Closes the pool that has been idle longest; whether there was one.
     pub(super) fn close_one(&self) -> bool {
-        let idle = self.0.lock().longest_idle();
+        let idle = self.inner().lock().longest_idle();
         let found = idle.is_some();
         close(idle);
         found
@@ -264,7 +273,7 @@ impl Inner {
 
     /// Wakes the thread that closes idle pools, or starts it.
     fn wake_caretaker(self: &Arc<Self>) {
-        let inner = Arc::downgrade(self);
+        let inner = Arc::clone(self);
         let caretaker = self.caretaker.get_or_init(|| {
             let started = std::thread::Builder::new()
                 .name("wasmill-warm".to_owned())
@@ -281,10 +290,12 @@ impl Inner {
     }
 }
 
-fn take_care(pools: &Weak<Inner>) {
-    while let Some(inner) = pools.upgrade() {
-        let next = inner.tidy();
-        drop(inner);
+fn take_care(pools: &Inner) {
+    loop {
+        let next = pools.tidy();
+        if pools.lock().over {
+            return;
+        }
         match next {
             Some(due) => std::thread::park_timeout(due.saturating_duration_since(Instant::now())),
             None => std::thread::park(),
@@ -348,7 +359,7 @@ impl Wanted {
     pub(super) fn complete(mut self, started: Vec<Arc<Core>>) -> Vec<Arc<Core>> {
         self.complete = true;
         let mut started = started.into_iter();
-        let mut state = self.warm.0.lock();
+        let mut state = self.warm.inner().lock();
         let mut all = Vec::with_capacity(self.keys.len());
         for (key, found) in self.keys.iter().zip(&self.found) {
             let core = match found {
@@ -369,7 +380,7 @@ impl Wanted {
             all.push(core);
         }
         drop(state);
-        self.warm.0.started.notify_all();
+        self.warm.inner().started.notify_all();
         all
     }
 }
@@ -379,7 +390,7 @@ impl Drop for Wanted {
         if self.complete {
             return;
         }
-        let mut state = self.warm.0.lock();
+        let mut state = self.warm.inner().lock();
         for (key, _) in self
             .keys
             .iter()
@@ -391,7 +402,7 @@ impl Drop for Wanted {
             }
         }
         drop(state);
-        self.warm.0.started.notify_all();
+        self.warm.inner().started.notify_all();
         for core in self.found.iter().flatten() {
             self.warm.give_back(core);
         }
@@ -403,15 +414,17 @@ fn close(cores: impl IntoIterator<Item = Arc<Core>>) {
     cores.into_iter().for_each(|core| core.close());
 }
 
-impl Drop for Inner {
+impl Drop for Owner {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
+        state.over = true;
         let entries = std::mem::take(&mut state.entries);
+        drop(state);
         close(entries.into_values().filter_map(|entry| match entry {
             Entry::Ready { core, .. } => Some(core),
             Entry::Starting => None,
         }));
-        if let Some(caretaker) = self.caretaker.get() {
+        if let Some(caretaker) = self.0.caretaker.get() {
             caretaker.unpark();
         }
     }
@@ -420,7 +433,7 @@ impl Drop for Inner {
 impl fmt::Debug for WarmPools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WarmPools")
-            .field("limits", &self.0.limits)
+            .field("limits", &self.inner().limits)
             .field("pools", &self.len())
             .finish()
     }

@@ -45,6 +45,25 @@ fn a_sink_that_panics_while_a_lost_slot_is_dropped_harms_nobody() {
 }
 
 #[test]
+fn dropping_the_warm_pools_closes_them_before_it_returns() {
+    let ledger = machine();
+    for n in 0..3_000 {
+        let warm = WarmPools::new(WarmLimits::default());
+        let config = RunConfig {
+            warm: Some(warm.clone()),
+            ..on(&ledger)
+        };
+        let run = run(config, vec![probe("Scale", json!({ "k": 2 })).lazy()]);
+        run.finish();
+        for _ in 0..n % 50 {
+            std::hint::spin_loop();
+        }
+        drop(warm);
+        assert!(ledger.usage().holders.is_empty(), "round {n}");
+    }
+}
+
+#[test]
 fn answers_that_are_too_large_do_not_grow_their_guest() {
     let ledger = machine();
     let policy = Policy {
