@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -26,6 +26,14 @@ pub(super) struct RunTag {
     /// Its name, where it was given one.
     pub(super) name: Option<Arc<str>>,
     pub(super) cancel: Cancel,
+    /// Whether it has ended: its tasks are answered, not served.
+    pub(super) over: Arc<AtomicBool>,
+}
+
+impl RunTag {
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
 }
 
 impl fmt::Display for RunTag {
@@ -95,8 +103,31 @@ impl fmt::Debug for Core {
 }
 
 thread_local! {
-    /// The pool whose slot this thread serves.
-    static SERVES: Cell<usize> = const { Cell::new(0) };
+    static ANSWERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on this thread answers tasks.
+pub(super) fn answer_here() {
+    ANSWERS.set(true);
+}
+
+/// Whether this thread answers tasks, as those of slots do and the watchman's. It never waits for the end
+/// of a run: a receiver of results may hold the last handle, and its own thread cannot wait for itself,
+/// nor for another that does the same.
+pub(super) fn answers_here() -> bool {
+    ANSWERS.get()
+}
+
+/// A task that is being served, until it has been answered.
+struct Serving<'q> {
+    queue: &'q Queue<Task>,
+    run: u64,
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.queue.served(self.run);
+    }
 }
 
 impl Core {
@@ -164,8 +195,11 @@ impl Core {
         }
     }
 
-    /// Queues a task; when the pool has ended, the task is answered at once.
+    /// Queues a task; when the pool or the run has ended, the task is answered at once.
     pub(super) fn submit(&self, lane: u64, task: Task) {
+        if task.tag.is_over() {
+            return self.refuse(task);
+        }
         let run = task.tag.id;
         if let Err(task) = self.queue.push(run, lane, task) {
             self.refuse(task);
@@ -233,14 +267,14 @@ impl Core {
         tag: &RunTag,
         started: Option<mpsc::Sender<Result<(), StartError>>>,
     ) {
-        SERVES.set(Arc::as_ptr(&self).addr());
+        answer_here();
         let mut worker = Worker::new(Arc::clone(&self), number);
         let ready = match started {
             None => true,
             Some(started) => self.start(&mut worker, number, tag, &started),
         };
-        if ready {
-            self.serve(&mut worker, number);
+        if ready && let Err(message) = host_safe(|| self.serve(&mut worker, number)) {
+            self.fail(number, message);
         }
         self.close_slot(&mut worker, number);
         drop(worker);
@@ -286,6 +320,20 @@ impl Core {
         ready && in_time
     }
 
+    /// The host's own code panicked on the thread of a slot, which therefore ends.
+    fn fail(&self, number: usize, message: String) {
+        let place = self.place(number);
+        tracing::error!(
+            pool = self.recipe.pool,
+            slot = number,
+            "the slot's thread panicked: {message}"
+        );
+        self.give_cpus(place);
+        if place.watch.end() {
+            self.retire(Fault::Host { message });
+        }
+    }
+
     fn serve(self: &Arc<Self>, worker: &mut Worker, number: usize) {
         let place = self.place(number);
         // The slot is nobody's while its thread waits for work and for CPU.
@@ -297,6 +345,8 @@ impl Core {
                 self.give_cpus(place);
                 continue;
             };
+            let queue = &self.queue;
+            let serving = Serving { queue, run };
             add_time(&place.counters.wait, task.queued.elapsed());
             let Task {
                 tag,
@@ -322,6 +372,8 @@ impl Core {
             let in_time = place.watch.end();
             self.give_cpus(place);
             if !in_time {
+                // The watchman has answered the task, or is about to.
+                std::mem::forget(serving);
                 return;
             }
             let end = worker.end();
@@ -331,7 +383,7 @@ impl Core {
             if let Some(done) = lock(&receiver).take() {
                 answer(done, result);
             }
-            self.queue.served(run);
+            drop(serving);
             if end.is_some() {
                 return;
             }
@@ -351,6 +403,8 @@ impl Core {
         let (call, tag, partition) = (call.clone(), tag.clone(), rows.partition);
         let range = rows.first_row..rows.first_row.saturating_add(rows.rows as u64);
         move || {
+            let queue = &core.queue;
+            let _serving = Serving { queue, run: tag.id };
             let Some(done) = lock(&receiver).take() else {
                 return;
             };
@@ -470,8 +524,7 @@ impl Core {
             self.refuse(task);
         }
         self.ledger.wake();
-        // A receiver of results may hold the last handle: its own thread cannot wait for itself.
-        if SERVES.get() == std::ptr::from_ref(self).addr() {
+        if answers_here() {
             return;
         }
         let mut threads = self.threads();
@@ -490,8 +543,18 @@ impl Core {
         for handle in handles {
             let _ = handle.join();
         }
-        metrics::record(self);
+        // Threads give back what their slots had; some may never have come to be.
+        let unstarted = self.places.iter().filter(|place| !place.watch.is_lost());
+        unstarted.for_each(|place| drop(lock(&place.reservation).take()));
         drop(lock(&self.queue_reservation).take());
+        metrics::record(self);
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // For those whose end nobody waited for.
+        let _ = host_safe(|| metrics::record(self));
     }
 }
 

@@ -1,14 +1,14 @@
 //! Runs: one execution of a plan, with all its pools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 use serde::Serialize;
 
 use super::builder::{PoolBuilder, Spec};
-use super::core::{Core, RunTag};
+use super::core::{Core, RunTag, answers_here};
 use super::metrics::{self, PoolMetrics};
 use super::warm::WarmPools;
 use super::{LocalSlot, Pool};
@@ -92,9 +92,9 @@ pub(super) struct RunState {
     cores: Vec<Arc<Core>>,
     /// Where pools that go on are given back to.
     warm: Option<WarmPools>,
-    over: AtomicBool,
-    /// Held while the run is being ended, so that all who end it return when it is over.
-    ending: Mutex<()>,
+    /// Whether all is at its end. Held while the run is being ended, so that all who end it return when
+    /// it is over.
+    ended: Mutex<bool>,
 }
 
 /// What the pools of a run counted.
@@ -133,8 +133,7 @@ impl Run {
             ledger,
             cores,
             warm: config.warm,
-            over: AtomicBool::new(false),
-            ending: Mutex::new(()),
+            ended: Mutex::new(false),
         });
         let pools = chosen
             .into_iter()
@@ -222,9 +221,16 @@ impl RunState {
         }
     }
 
+    /// Ends the run and waits for it; does not wait on threads that answer tasks.
     pub(super) fn finish(&self) {
-        let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.over.swap(true, Ordering::Relaxed) {
+        let first = !self.tag.over.swap(true, Ordering::AcqRel);
+        let mut ended = None;
+        if !answers_here() {
+            let guard = ended.insert(self.ended.lock().unwrap_or_else(PoisonError::into_inner));
+            if **guard {
+                return;
+            }
+        } else if !first {
             return;
         }
         // Pools that end with the run do so at the same time: one that takes long holds up no other.
@@ -233,13 +239,18 @@ impl RunState {
                 for task in core.queue.remove_run(self.tag.id) {
                     core.refuse(task);
                 }
-                core.queue
-                    .wait_served(self.tag.id, || core.lost_slots() > 0);
-                warm.give_back(core);
+                if !answers_here() {
+                    core.queue.wait_served(self.tag.id);
+                }
+                if first {
+                    warm.give_back(core);
+                }
             }
             _ => core.close(),
         });
-        drop(ending);
+        if let Some(mut ended) = ended {
+            *ended = true;
+        }
     }
 }
 
@@ -254,6 +265,9 @@ fn close_all(cores: &[Arc<Core>], end: impl Fn(&Arc<Core>) + Sync) {
     let Some((first, others)) = cores.split_first() else {
         return;
     };
+    if answers_here() {
+        return cores.iter().for_each(end);
+    }
     std::thread::scope(|scope| {
         for core in others {
             let end = &end;
@@ -273,6 +287,7 @@ pub(super) fn new_tag(config: &RunConfig) -> RunTag {
         id: NEXT.fetch_add(1, Ordering::Relaxed),
         name: config.name.as_deref().map(Arc::from),
         cancel: config.cancel.child(),
+        over: Arc::default(),
     }
 }
 
@@ -311,12 +326,19 @@ fn merged(
 
 /// Pools of one name get numbers, so that messages and metrics tell them apart.
 fn name_apart(specs: &mut [Spec]) {
-    let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+    let mut taken: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for spec in specs {
-        let count = taken.entry(spec.name.clone()).or_default();
+        let count = seen.entry(spec.name.clone()).or_default();
         *count = count.saturating_add(1);
         if *count > 1 {
-            spec.name = format!("{}#{count}", spec.name);
+            let base = spec.name.clone();
+            // A number may be part of another pool's own name.
+            while !taken.insert(spec.name.clone()) {
+                spec.name = format!("{base}#{count}");
+                *count = count.saturating_add(1);
+            }
+            *count = count.saturating_sub(1);
         }
     }
 }

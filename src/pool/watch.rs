@@ -7,8 +7,9 @@
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::core::Core;
+use super::core::{Core, answer_here};
 use super::metrics;
+use super::worker::host_safe;
 
 /// How often the watchman looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -112,6 +113,7 @@ pub(super) fn watch(core: Weak<Core>) -> std::io::Result<()> {
 fn keep_watch() {
     let (pools, changed) = WATCHED.get_or_init(Default::default);
     let mut recorded = Instant::now();
+    answer_here();
     loop {
         let mut watched = pools.lock().unwrap_or_else(PoisonError::into_inner);
         watched.retain(|core| core.strong_count() > 0);
@@ -128,16 +130,23 @@ fn keep_watch() {
             recorded = now;
         }
         for core in cores.iter().filter_map(Weak::upgrade) {
-            for (number, place) in core.places().iter().enumerate() {
-                if let Some(tell) = place.watch.look(now) {
-                    core.lose_thread(number);
-                    tell();
-                }
-            }
-            if record {
-                metrics::record(&core);
+            // A program's recorder that panics must not leave all pools without a watchman.
+            if let Err(message) = host_safe(|| look_at(&core, now, record)) {
+                tracing::error!("the watchman of pools panicked: {message}");
             }
         }
         std::thread::sleep(LOOK);
+    }
+}
+
+fn look_at(core: &Core, now: Instant, record: bool) {
+    for (number, place) in core.places().iter().enumerate() {
+        if let Some(tell) = place.watch.look(now) {
+            core.lose_thread(number);
+            tell();
+        }
+    }
+    if record {
+        metrics::record(core);
     }
 }
