@@ -376,8 +376,9 @@ impl Spec {
     }
 
     /// What it is found by when it stays warm, if it may.
-    pub(super) fn warm_key(&self) -> Option<Key> {
+    pub(super) fn warm_key(&self, ledger: &Ledger) -> Option<Key> {
         (!self.is_sequence()).then(|| Key {
+            ledger: ledger.id(),
             identity: self.identity.clone(),
             slots: self.slots,
         })

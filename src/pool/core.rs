@@ -1,19 +1,19 @@
 //! What the slots of a pool share, and how its threads live and end.
 
-use std::cell::Cell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use super::Rows;
+use super::answer::{Done, answer, answer_here, answers_here};
 use super::budget::Spent;
 use super::metrics::{self, Counters, PoolMetrics, add_time};
 use super::queue::Queue;
 use super::slot::Recipe;
 use super::watch::{self, Watch};
 use super::worker::{Worker, host_safe};
-use super::{Output, Rows};
 use crate::call::Call;
 use crate::error::{CallError, Fault, Place, StartError};
 use crate::ledger::{KeptCpu, Ledger, PoolReservation, QueueReservation, SlotReservation};
@@ -44,9 +44,6 @@ impl fmt::Display for RunTag {
         }
     }
 }
-
-/// Who gets the result of a task. Called once, on whatever thread ends the task; must not block.
-pub(super) type Done = Box<dyn FnOnce(Result<Output, CallError>) + Send>;
 
 /// One unit of work for a pool.
 pub(super) struct Task {
@@ -100,22 +97,6 @@ impl fmt::Debug for Core {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Core").field(&self.recipe.pool).finish()
     }
-}
-
-thread_local! {
-    static ANSWERS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// From now on this thread answers tasks.
-pub(super) fn answer_here() {
-    ANSWERS.set(true);
-}
-
-/// Whether this thread answers tasks, as those of slots do and the watchman's. It never waits for the end
-/// of a run: a receiver of results may hold the last handle, and its own thread cannot wait for itself,
-/// nor for another that does the same.
-pub(super) fn answers_here() -> bool {
-    ANSWERS.get()
 }
 
 /// A task that is being served, until it has been answered.
@@ -555,13 +536,6 @@ impl Drop for Core {
     fn drop(&mut self) {
         // For those whose end nobody waited for.
         let _ = host_safe(|| metrics::record(self));
-    }
-}
-
-/// Tells a result; a receiver that panics harms nobody else.
-pub(super) fn answer(done: Done, result: Result<Output, CallError>) {
-    if let Err(message) = host_safe(|| done(result)) {
-        tracing::error!("the receiver of a result panicked: {message}");
     }
 }
 

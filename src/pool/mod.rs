@@ -1,5 +1,6 @@
 //! Pools: slots that start once and serve any number of batches, for one run or for many.
 
+mod answer;
 mod budget;
 mod builder;
 mod check;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::core::{Core, RunTag};
 use super::identity::Identity;
 use crate::error::StartError;
+use crate::ledger::Ledger;
 
 /// How long pools stay warm.
 ///
@@ -49,8 +50,8 @@ impl Default for WarmLimits {
 /// Pools that outlive runs, for programs that live long themselves. Cheap to clone.
 ///
 /// Runs that are started with the same `WarmPools` share a pool where theirs have one identity: the same
-/// module, state, `init` arguments, policy, resources, budgets, settings, number of slots, log sink and
-/// tenant. They share it also at the same time, and take turns at it. A state that is a sequence never
+/// module, state, `init` arguments, policy, resources, budgets, settings, number of slots, log sink, ledger
+/// and tenant. They share it also at the same time, and take turns at it. A state that is a sequence never
 /// stays, since it belongs to its run.
 ///
 /// Idle pools keep what they reserved. They make room, the longest idle first, for a run that would not
@@ -82,6 +83,8 @@ struct State {
 /// What a warm pool is found by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
+    /// The ledger that it is on.
+    pub(super) ledger: usize,
     pub(super) identity: Identity,
     pub(super) slots: usize,
 }
@@ -139,9 +142,9 @@ impl WarmPools {
     }
 
     /// Finds the pools that are there and promises to start the others. Waits while another run is
-    /// starting one of them, which takes no longer than admission and `init` do; nothing is held
-    /// meanwhile, so runs never wait for each other in a circle.
-    pub(super) fn want(&self, keys: Vec<Option<Key>>, tag: &RunTag) -> Result<Wanted, StartError> {
+    /// starting one of them, which takes no longer than `init` does; no pool is held meanwhile, so runs
+    /// never wait for each other in a circle.
+    pub(super) fn want(&self, keys: &[Option<Key>], tag: &RunTag) -> Result<Wanted, StartError> {
         let inner = self.inner();
         let mut state = inner.lock();
         while keys
@@ -180,7 +183,7 @@ impl WarmPools {
         close(worn);
         Ok(Wanted {
             warm: self.clone(),
-            keys,
+            keys: keys.to_vec(),
             found,
             complete: false,
         })
@@ -204,7 +207,7 @@ impl WarmPools {
             *idle_since = Instant::now();
             ended = state.retire(|core| inner.is_worn(core));
             while state.entries.len() > inner.limits.pools {
-                match state.longest_idle() {
+                match state.longest_idle(|_| true) {
                     Some(core) => ended.push(core),
                     None => break,
                 }
@@ -227,9 +230,13 @@ impl WarmPools {
         inner.wake_caretaker();
     }
 
-    /// Closes the pool that has been idle longest; whether there was one.
-    pub(super) fn close_one(&self) -> bool {
-        let idle = self.inner().lock().longest_idle();
+    /// Closes the pool of a ledger that has been idle longest, other than those that are spared; whether
+    /// there was one.
+    pub(super) fn close_one(&self, ledger: &Ledger, spared: &[Option<Key>]) -> bool {
+        let other = |key: &Key| {
+            key.ledger == ledger.id() && !spared.iter().flatten().any(|spared| spared == key)
+        };
+        let idle = self.inner().lock().longest_idle(other);
         let found = idle.is_some();
         close(idle);
         found
@@ -316,9 +323,10 @@ impl State {
         })
     }
 
-    /// Takes out the pool that has been idle longest.
-    fn longest_idle(&mut self) -> Option<Arc<Core>> {
-        let (key, _) = self.idle().min_by_key(|(_, since)| *since)?;
+    /// Takes out the pool that has been idle longest, of those that are meant.
+    fn longest_idle(&mut self, is_meant: impl Fn(&Key) -> bool) -> Option<Arc<Core>> {
+        let idle = self.idle().filter(|(key, _)| is_meant(key));
+        let (key, _) = idle.min_by_key(|(_, since)| *since)?;
         let key = key.clone();
         self.take(&key)
     }

@@ -7,7 +7,8 @@
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::core::{Core, answer_here};
+use super::answer::answer_here;
+use super::core::Core;
 use super::metrics;
 use super::worker::host_safe;
 

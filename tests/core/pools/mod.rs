@@ -7,6 +7,7 @@ mod faults;
 mod limits;
 mod runs;
 mod scheduling;
+mod sharing;
 mod soak;
 mod warm;
 
