@@ -12,7 +12,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 
 use self::init::init;
-use self::prepared::{Prepared, place_dictionaries, spread_bytes};
+use self::prepared::{Prepared, forget_oldest, place_dictionaries, spread_bytes};
 use super::budget::Budgets;
 use super::metrics::{Counters, add, add_time, raise};
 use crate::abi::{self, Arena, Reader, RowErrors, Shelf, Source, Written, frame};
@@ -48,6 +48,8 @@ pub(crate) struct Slot {
     shelf: Arc<Shelf>,
     row_errors: RowErrors,
     prepared: Vec<Prepared>,
+    /// Calls so far.
+    served: u64,
 }
 
 /// What a call gave.
@@ -156,6 +158,7 @@ impl Slot {
             shelf: Arc::new(Shelf::default()),
             row_errors,
             prepared: Vec::new(),
+            served: 0,
         })
     }
 
@@ -189,7 +192,7 @@ impl Slot {
         // One limit for all that the batch takes: `bind`, and every part where it has to be split.
         let begun = Instant::now();
         let deadline = begun.checked_add(self.recipe.policy.call_time);
-        let at = self.prepare(bound)?;
+        let at = self.prepare(&call.0)?;
         let mask = propagated_nulls(bound, columns, rows);
         let mut rest = columns.iter();
         let mut arguments = Vec::with_capacity(bound.arguments.len());
@@ -375,8 +378,10 @@ impl Slot {
         };
         let copied_in = Instant::now();
         let function = &self.prepared.get(at).ok_or(Fault::Closed)?.function;
-        let status = self.guest.enter("the call", limit, function, address)?;
+        let entered = self.guest.enter("the call", limit, function, address);
         let ran = Instant::now();
+        add_time(&counters.guest, ran.duration_since(copied_in));
+        let status = entered?;
         let read = |pardon| {
             let (rows, mask) = (rows.clone(), mask);
             self.output(
@@ -402,7 +407,6 @@ impl Slot {
         add(&counters.bytes_in, bytes as u64);
         add(&counters.bytes_out, output.1);
         add_time(&counters.copy_in, copied_in.duration_since(begun));
-        add_time(&counters.guest, ran.duration_since(copied_in));
         add_time(&counters.copy_out, done.duration_since(ran));
         Ok(Some(output.0))
     }
@@ -486,11 +490,21 @@ impl Slot {
     }
 
     /// Finds or makes what this slot knows of a call.
-    fn prepare(&mut self, bound: &Bound) -> Result<usize, Fault> {
-        if let Some(at) = self.prepared.iter().position(|p| p.id == bound.id) {
+    fn prepare(&mut self, bound: &Arc<Bound>) -> Result<usize, Fault> {
+        self.served = self.served.saturating_add(1);
+        let known = self.prepared.iter().position(|p| p.bound.id == bound.id);
+        // Each run of a plan binds its calls anew; to the instance they are the same.
+        let known = known.or_else(|| self.prepared.iter().position(|p| p.bound.is_same(bound)));
+        if let Some((at, prepared)) = known.and_then(|at| Some((at, self.prepared.get_mut(at)?))) {
+            if prepared.bound.id != bound.id {
+                prepared.bound = Arc::clone(bound);
+            }
+            prepared.used = self.served;
             return Ok(at);
         }
         let limit = self.recipe.policy.call_time;
+        self.guest.begin(Instant::now(), limit);
+        forget_oldest(&mut self.prepared, &mut self.guest, limit)?;
         let (binding, answer) = bind_in(
             &mut self.guest,
             &mut self.arena,
@@ -509,7 +523,8 @@ impl Slot {
         }
         let function = self.guest.function(&bound.function.symbol)?;
         self.prepared.push(Prepared {
-            id: bound.id,
+            bound: Arc::clone(bound),
+            used: self.served,
             function,
             binding,
             dictionaries: Vec::new(),

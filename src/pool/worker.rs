@@ -135,7 +135,8 @@ impl Worker {
                 true => 0,
                 false => self.core.recipe.budgets.call_retries,
             };
-            if most == 0 || matches!(self.cell, Cell::Ready(_)) || tag.cancel.is_cancelled() {
+            let over = tag.cancel.is_cancelled() || self.watch().is_lost();
+            if most == 0 || matches!(self.cell, Cell::Ready(_)) || over {
                 return Err(self.failed(call, rows, tag, fault));
             }
             if let Some(end) = self.end() {

@@ -242,3 +242,60 @@ fn cancelling_one_run_leaves_the_pool_to_the_other() {
     drop((one, two));
     assert_eq!(warm.len(), 1);
 }
+
+/// Says each time that it is asked to bind.
+fn binding() -> Module {
+    let mut record = record("f");
+    record["bind"] = json!("b");
+    let body = format!(
+        r#"
+      (data (i32.const 0) "bind")
+      (func (export "b") (param i32) (result i32)
+        (call $log (i32.const 3) (i32.const 0) (i32.const 4))
+        (i32.const 0))
+      {}"#,
+        crate::guests::IDENTITY.replace("identity", "f")
+    );
+    load("binding", &crate::guests::wat(&[record], &body))
+}
+
+#[test]
+fn a_slot_binds_what_each_run_binds_anew_only_once() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let module = binding();
+    let lines = Lines::default();
+    let sink = lines.sink();
+    for _ in 0..10 {
+        let pool = Pool::builder(&module).on_log(Arc::clone(&sink));
+        let run = run(with(&ledger, &warm), vec![pool]);
+        let call = bind(&module, "f", &[int64()]);
+        through(&run.pools()[0], &call, &longs([1])).expect("a row");
+        assert_eq!(lines.count("bind"), 1);
+    }
+}
+
+#[test]
+fn a_warm_slot_forgets_calls_that_nobody_makes_any_more() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let module = crate::udfs::module("identity");
+    for n in 0..3_000 {
+        let policy = Policy {
+            memory: 16 << 20,
+            ..Policy::default()
+        };
+        let pool = Pool::builder(&module).policy(policy);
+        let run = run(with(&ledger, &warm), vec![pool]);
+        let texts = StringArray::from(vec![format!("{n:016000}")]);
+        let constant: ArrayRef = Arc::new(DictionaryArray::<arrow::datatypes::Int32Type>::new(
+            Int32Array::from(vec![0]),
+            Arc::new(texts),
+        ));
+        let function = module.manifest().overloads("identity").next().expect("it");
+        let argument = wasmill::Argument::constant(Arc::clone(&constant));
+        let call = module.bind(function, vec![argument]).expect("a call");
+        let out = run.pools()[0].call(&call, Rows::new(vec![], 1));
+        let out = out.unwrap_or_else(|e| panic!("{n}: {e}")).array;
+        assert_eq!(&out, &constant);
+        assert_eq!(run.metrics().pools[0].starts, 1);
+    }
+}
