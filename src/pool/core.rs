@@ -90,7 +90,8 @@ struct Threads {
     living: usize,
     /// Those that have neither returned nor been given up.
     running: usize,
-    lost: usize,
+    /// Those that were given up, less those that have returned: these may be counted first.
+    lost: isize,
 }
 
 impl fmt::Debug for Core {
@@ -495,7 +496,7 @@ impl Core {
 
     /// Slots whose threads have been given up and have not returned.
     pub(super) fn lost_slots(&self) -> usize {
-        self.threads().lost
+        usize::try_from(self.threads().lost).unwrap_or(0)
     }
 
     /// Takes no more tasks, answers those that wait, lets those that run come to their end, runs `close`

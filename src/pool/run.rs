@@ -12,7 +12,7 @@ use super::answer::answers_here;
 use super::builder::{PoolBuilder, Spec};
 use super::core::{Core, RunTag};
 use super::metrics::{self, PoolMetrics};
-use super::warm::WarmPools;
+use super::warm::{self, Key, WarmPools};
 use super::{LocalSlot, Pool};
 use crate::error::{Fault, StartError};
 use crate::ledger::{Admission, AdmissionError, Ledger, PoolRequest, PoolReservation};
@@ -354,14 +354,13 @@ fn start_pools(
 ) -> Result<Vec<Arc<Core>>, StartError> {
     let all: Vec<&Spec> = specs.iter().collect();
     let Some(warm) = &config.warm else {
-        let admitted = admit(&all, config.admission, ledger, tag, &|| false)?;
+        let admitted = admit(&all, config.admission, ledger, tag, &[])?;
         return start_admitted(&all, admitted, ledger, tag);
     };
     let requests: Vec<PoolRequest> = specs.iter().map(Spec::request).collect();
     ledger.check(&tag.to_string(), &requests)?;
     let begun = Instant::now();
     let keys: Vec<_> = specs.iter().map(|spec| spec.warm_key(ledger)).collect();
-    let make_room = || warm.close_one(ledger, &keys);
     let mut reserved = None;
     loop {
         let wanted = warm.want(&keys, tag)?;
@@ -377,7 +376,7 @@ fn start_pools(
             Some((of, reservations)) if of == found => Ok(reservations),
             // Others closed one of the pools meanwhile, or started one.
             _ if missing.is_empty() => Ok(Vec::new()),
-            _ => admit(&missing, Admission::Fail, ledger, tag, &make_room),
+            _ => admit(&missing, Admission::Fail, ledger, tag, &keys),
         };
         let left = match config.admission {
             Admission::Fail => None,
@@ -393,7 +392,7 @@ fn start_pools(
                 // Nothing is held while it waits, or runs would wait for each other in a circle.
                 drop(wanted);
                 let patience = Admission::Wait(left);
-                let reservations = admit(&missing, patience, ledger, tag, &make_room)?;
+                let reservations = admit(&missing, patience, ledger, tag, &keys)?;
                 reserved = Some((found, reservations));
             }
             (Err(error), _) => return Err(error.into()),
@@ -401,16 +400,18 @@ fn start_pools(
     }
 }
 
+/// Reserves for pools; idle ones make room, other than those that the run itself wants.
 fn admit(
     specs: &[&Spec],
     admission: Admission,
     ledger: &Ledger,
     tag: &RunTag,
-    make_room: &dyn Fn() -> bool,
+    wanted: &[Option<Key>],
 ) -> Result<Vec<PoolReservation>, AdmissionError> {
     let requests: Vec<PoolRequest> = specs.iter().map(|spec| spec.request()).collect();
     let stop = || tag.cancel.is_cancelled();
-    ledger.admit(&tag.to_string(), &requests, admission, &stop, make_room)
+    let make_room = || warm::close_one(ledger, wanted);
+    ledger.admit(&tag.to_string(), &requests, admission, &stop, &make_room)
 }
 
 fn start_admitted(
@@ -474,7 +475,7 @@ pub(super) fn start_local(
     let tag = new_tag(config);
     let spec = builder.check(config)?.of_one_slot();
     let ledger = config.ledger();
-    let mut admitted = admit(&[&spec], config.admission, &ledger, &tag, &|| false)?;
+    let mut admitted = admit(&[&spec], config.admission, &ledger, &tag, &[])?;
     let Some(reservation) = admitted.pop() else {
         unreachable!("a reservation for each request");
     };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -54,8 +54,8 @@ impl Default for WarmLimits {
 /// and tenant. They share it also at the same time, and take turns at it. A state that is a sequence never
 /// stays, since it belongs to its run.
 ///
-/// Idle pools keep what they reserved. They make room, the longest idle first, for a run that would not
-/// fit otherwise. When the last clone is dropped, and no run uses them, they are closed.
+/// Idle pools keep what they reserved. They make room, the longest idle first, for any run on their ledger
+/// that would not fit otherwise. When the last clone is dropped, and no run uses them, they are closed.
 #[derive(Clone)]
 pub struct WarmPools(Arc<Owner>);
 
@@ -76,6 +76,8 @@ struct State {
     entries: HashMap<Key, Entry>,
     /// Pools in use that take no new runs, and how many still use them.
     leaving: Vec<(Arc<Core>, usize)>,
+    /// How often all were given up.
+    resets: u64,
     /// Whether the last handle has gone.
     over: bool,
 }
@@ -106,18 +108,24 @@ pub(super) struct Wanted {
     /// `None` for pools that do not stay warm.
     keys: Vec<Option<Key>>,
     found: Vec<Option<Arc<Core>>>,
+    /// Of [`State::resets`], when the others were promised.
+    resets: u64,
     complete: bool,
 }
 
 impl WarmPools {
     /// No pools yet.
     pub fn new(limits: WarmLimits) -> Self {
-        WarmPools(Arc::new(Owner(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             limits,
             state: Mutex::default(),
             started: Condvar::new(),
             caretaker: OnceLock::new(),
-        }))))
+        });
+        let mut all = all();
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(&inner));
+        WarmPools(Arc::new(Owner(inner)))
     }
 
     fn inner(&self) -> &Arc<Inner> {
@@ -138,7 +146,11 @@ impl WarmPools {
     /// Gives up all pools: the next runs start fresh instances. Those that are idle are closed now, those
     /// in use when their last run ends.
     pub fn reset(&self) {
-        close(self.inner().lock().retire(|_| true));
+        let mut state = self.inner().lock();
+        state.resets = state.resets.wrapping_add(1);
+        let idle = state.retire(|_| true);
+        drop(state);
+        close(idle);
     }
 
     /// Finds the pools that are there and promises to start the others. Waits while another run is
@@ -179,9 +191,11 @@ impl WarmPools {
                 }
             })
             .collect();
+        let resets = state.resets;
         drop(state);
         close(worn);
         Ok(Wanted {
+            resets,
             warm: self.clone(),
             keys: keys.to_vec(),
             found,
@@ -208,7 +222,7 @@ impl WarmPools {
             ended = state.retire(|core| inner.is_worn(core));
             while state.entries.len() > inner.limits.pools {
                 match state.longest_idle(|_| true) {
-                    Some(core) => ended.push(core),
+                    Some((key, _)) => ended.extend(state.take(&key)),
                     None => break,
                 }
             }
@@ -229,18 +243,36 @@ impl WarmPools {
         core.ledger.wake();
         inner.wake_caretaker();
     }
+}
 
-    /// Closes the pool of a ledger that has been idle longest, other than those that are spared; whether
-    /// there was one.
-    pub(super) fn close_one(&self, ledger: &Ledger, spared: &[Option<Key>]) -> bool {
-        let other = |key: &Key| {
-            key.ledger == ledger.id() && !spared.iter().flatten().any(|spared| spared == key)
-        };
-        let idle = self.inner().lock().longest_idle(other);
-        let found = idle.is_some();
-        close(idle);
-        found
-    }
+/// All pools of this process that outlive runs.
+static ALL: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+
+fn all() -> MutexGuard<'static, Vec<Weak<Inner>>> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes the pool on a ledger that has been idle longest, whoever keeps it, other than those that are
+/// spared; whether there was one.
+pub(super) fn close_one(ledger: &Ledger, spared: &[Option<Key>]) -> bool {
+    let is_meant = |key: &Key| {
+        key.ledger == ledger.id() && !spared.iter().flatten().any(|spared| spared == key)
+    };
+    let keepers: Vec<_> = all().iter().filter_map(Weak::upgrade).collect();
+    let longest = keepers.iter().filter_map(|keeper| {
+        let since = keeper.lock().longest_idle(is_meant)?.1;
+        Some((since, keeper))
+    });
+    let Some((_, keeper)) = longest.min_by_key(|(since, _)| *since) else {
+        return false;
+    };
+    let mut state = keeper.lock();
+    let longest = state.longest_idle(is_meant);
+    let idle = longest.and_then(|(key, _)| state.take(&key));
+    drop(state);
+    let found = idle.is_some();
+    close(idle);
+    found
 }
 
 impl Inner {
@@ -323,12 +355,11 @@ impl State {
         })
     }
 
-    /// Takes out the pool that has been idle longest, of those that are meant.
-    fn longest_idle(&mut self, is_meant: impl Fn(&Key) -> bool) -> Option<Arc<Core>> {
+    /// The pool that has been idle longest, of those that are meant, and since when.
+    fn longest_idle(&self, is_meant: impl Fn(&Key) -> bool) -> Option<(Key, Instant)> {
         let idle = self.idle().filter(|(key, _)| is_meant(key));
-        let (key, _) = idle.min_by_key(|(_, since)| *since)?;
-        let key = key.clone();
-        self.take(&key)
+        let (key, since) = idle.min_by_key(|(_, since)| *since)?;
+        Some((key.clone(), since))
     }
 
     fn take(&mut self, key: &Key) -> Option<Arc<Core>> {
@@ -378,6 +409,13 @@ impl Wanted {
                 },
             };
             if let (Some(key), None) = (key, found) {
+                if state.resets != self.resets {
+                    // It was given up while it started.
+                    state.entries.remove(key);
+                    state.leaving.push((Arc::clone(&core), 1));
+                    all.push(core);
+                    continue;
+                }
                 let entry = Entry::Ready {
                     core: Arc::clone(&core),
                     users: 1,

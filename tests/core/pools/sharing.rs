@@ -99,6 +99,29 @@ fn pools_that_are_there_count_for_what_can_never_fit() {
 }
 
 #[test]
+fn idle_pools_make_room_for_any_run() {
+    let ledger = machine();
+    let warm = WarmPools::new(WarmLimits::default());
+    let three = || vec![large(1), large(2), large(3)];
+    drop(run(with(&ledger, &warm), three()));
+    assert_eq!(warm.len(), 3);
+    let config = RunConfig {
+        admission: Admission::Fail,
+        ..on(&ledger)
+    };
+    let other = run(config.clone(), vec![large(4), large(5)]);
+    assert_eq!(warm.len(), 2);
+    let elsewhere = RunConfig {
+        warm: Some(WarmPools::new(WarmLimits::default())),
+        ..config
+    };
+    drop(run(elsewhere, vec![large(6)]));
+    assert_eq!(warm.len(), 1);
+    drop((other, warm));
+    assert_clean(&ledger);
+}
+
+#[test]
 fn ledgers_never_share() {
     let warm = WarmPools::new(WarmLimits::default());
     let ledgers = [machine(), machine()];

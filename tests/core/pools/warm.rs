@@ -72,6 +72,61 @@ fn reset_means_fresh_instances() {
 }
 
 #[test]
+fn a_pool_that_starts_during_a_reset_is_not_kept() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let reset = warm.clone();
+    let sink: LogSink = Arc::new(move |line| {
+        if line.text.starts_with("scale init") {
+            reset.reset();
+        }
+    });
+    let pool = probe("Scale", json!({ "k": 2 })).on_log(sink);
+    for _ in 0..2 {
+        let run = run(with(&ledger, &warm), vec![pool.clone()]);
+        assert_eq!(run.finish().pools[0].closes, 1);
+        assert!(warm.is_empty());
+        assert_clean(&ledger);
+    }
+}
+
+#[test]
+fn a_run_on_a_warm_pool_with_a_stuck_slot_waits_for_its_other_calls() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let (release, stuck) = mpsc::channel::<()>();
+    let stuck = Mutex::new(stuck);
+    let (pool, call) = faulty(json!({ "turns": 50_000_000 }));
+    let chatty = bind(&module("probe"), "chatty", &[int64()]);
+    let pool = pool.slots(slots(2)).on_log(Arc::new(move |line| {
+        if line.text.starts_with("line") {
+            let _ = stuck.lock().expect("a lock").recv();
+        }
+    }));
+    let pool = pool.policy(Policy {
+        memory: 64 << 20,
+        call_time: Duration::from_secs(1),
+        ..Policy::default()
+    });
+    let (one, two) = (
+        run(with(&ledger, &warm), vec![pool.clone()]),
+        run(with(&ledger, &warm), vec![pool]),
+    );
+    let error = through(&one.pools()[0], &chatty, &longs([1])).expect_err("lost");
+    assert!(matches!(*error.fault, Fault::Lost), "{error}");
+    let (send, receive) = mpsc::channel();
+    two.pools()[0].submit(&call, Rows::new(vec![longs([1])], 1), move |answer| {
+        let _ = send.send(answer.map(|_| ()));
+    });
+    until(|| ledger.usage().cpus_in_use > Share::ZERO);
+    two.finish();
+    assert!(receive.try_recv().is_ok(), "the call has come to its end");
+    one.finish();
+    assert!(warm.is_empty());
+    drop(release);
+    until(|| ledger.usage().holders.is_empty());
+    assert_clean(&ledger);
+}
+
+#[test]
 fn a_sequence_never_stays() {
     let (ledger, warm) = warm(WarmLimits::default());
     let call = bind(&module("probe"), "ctr", &[]);
