@@ -2,6 +2,7 @@
 
 mod admission;
 mod attack;
+mod edges;
 mod endings;
 mod faults;
 mod limits;
