@@ -289,7 +289,9 @@ impl Core {
             return false;
         }
         let (lost, error) = (started.clone(), failed(Fault::Lost));
-        place.watch.begin(move || drop(lost.send(Err(error))));
+        place
+            .watch
+            .begin(&tag.cancel, move || drop(lost.send(Err(error))));
         let span =
             tracing::debug_span!("start", run = %tag, pool = self.recipe.pool, slot = number);
         let outcome = span.in_scope(|| worker.start(tag));
@@ -338,9 +340,10 @@ impl Core {
                 ..
             } = task;
             let receiver = Arc::new(Mutex::new(Some(done)));
-            place
-                .watch
-                .begin(self.on_loss(&receiver, number, &call, &rows, &tag));
+            place.watch.begin(
+                &tag.cancel,
+                self.on_loss(&receiver, number, &call, &rows, &tag),
+            );
             let span = tracing::debug_span!(
                 "call",
                 run = %tag,
@@ -410,7 +413,8 @@ impl Core {
         if place.watch.is_lost() || !self.take_cpus(place, &|| false) {
             return;
         }
-        place.watch.begin(|| {});
+        // A cancelled run closes its slots, too.
+        place.watch.begin(&Cancel::default(), || {});
         let closed = worker.close();
         let in_time = place.watch.end();
         self.give_cpus(place);

@@ -11,6 +11,7 @@ use super::answer::answer_here;
 use super::core::Core;
 use super::metrics;
 use super::worker::host_safe;
+use crate::sandbox::Cancel;
 
 /// How often the watchman looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -28,6 +29,8 @@ struct Watched {
     due: Option<Instant>,
     late: u32,
     lost: bool,
+    /// Who may end the work before its time.
+    cancel: Option<Cancel>,
     /// What is told to whoever waits, if the thread does not come back.
     on_loss: Option<OnLoss>,
 }
@@ -40,6 +43,7 @@ impl Default for Watch {
             due: None,
             late: 0,
             lost: false,
+            cancel: None,
             on_loss: None,
         }))
     }
@@ -50,9 +54,11 @@ impl Watch {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A piece of work begins that somebody waits for.
-    pub(super) fn begin(&self, on_loss: impl FnOnce() + Send + 'static) {
-        self.lock().on_loss = Some(Box::new(on_loss));
+    /// A piece of work begins that somebody waits for, until it is cancelled.
+    pub(super) fn begin(&self, cancel: &Cancel, on_loss: impl FnOnce() + Send + 'static) {
+        let mut watched = self.lock();
+        watched.cancel = Some(cancel.clone());
+        watched.on_loss = Some(Box::new(on_loss));
     }
 
     /// The next step of the work takes at most `time`.
@@ -67,6 +73,7 @@ impl Watch {
         let mut watched = self.lock();
         watched.due = None;
         watched.late = 0;
+        watched.cancel = None;
         watched.on_loss = None;
         !watched.lost
     }
@@ -79,7 +86,9 @@ impl Watch {
     /// Looks at the thread once; when it is given up now, what tells whoever waits for it.
     fn look(&self, now: Instant) -> Option<OnLoss> {
         let mut watched = self.lock();
-        if watched.lost || watched.due.is_none_or(|due| now < due) {
+        let cancelled = watched.cancel.as_ref().is_some_and(Cancel::is_cancelled);
+        let over = cancelled || watched.due.is_some_and(|due| now >= due);
+        if watched.lost || !over {
             return None;
         }
         watched.late = watched.late.saturating_add(1);

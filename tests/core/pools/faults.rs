@@ -353,6 +353,40 @@ fn a_thread_that_does_not_come_back_is_lost_until_it_does() {
 }
 
 #[test]
+fn cancelling_does_not_wait_for_the_time_of_a_stuck_thread() {
+    let ledger = machine();
+    let (release, stuck) = mpsc::channel::<()>();
+    let stuck = Mutex::new(stuck);
+    let policy = Policy {
+        memory: 64 << 20,
+        call_time: Duration::MAX,
+        ..Policy::default()
+    };
+    let chatty = bind(&module("probe"), "chatty", &[int64()]);
+    let (reached, at) = mpsc::channel();
+    let (pool, _) = faulty(json!({}));
+    let pool = pool.policy(policy).on_log(Arc::new(move |line| {
+        if line.text.starts_with("line") {
+            let _ = reached.send(());
+            let _ = stuck.lock().expect("a lock").recv();
+        }
+    }));
+    let run = run(on(&ledger), vec![pool]);
+    let (send, receive) = mpsc::channel();
+    run.pools()[0].submit(&chatty, Rows::new(vec![longs([1])], 1), move |answer| {
+        let _ = send.send(answer.map(|_| ()));
+    });
+    soon(&at);
+    run.cancel();
+    let fault = soon(&receive).map_err(failing).expect_err("lost");
+    assert!(matches!(fault, Fault::Lost), "{fault}");
+    run.finish();
+    drop(release);
+    until(|| ledger.usage().holders.is_empty());
+    assert_clean(&ledger);
+}
+
+#[test]
 fn cancelling_interrupts_guests_and_answers_what_waits() {
     let ledger = machine();
     let lines = Lines::default();
