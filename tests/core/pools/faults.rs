@@ -511,3 +511,33 @@ fn handles_that_are_dropped_in_any_order_leave_nothing() {
     until(|| ledger.usage().holders.is_empty());
     assert_clean(&ledger);
 }
+
+/// Memory of the process is short where each slot takes 4 GiB of addresses.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_system_without_memory_for_a_slot_is_not_the_guests_fault() {
+    if std::env::var_os("WASMILL_SHORT_OF_ADDRESSES").is_none() {
+        let this = std::env::current_exe().expect("this program");
+        let test = "pools::faults::a_system_without_memory_for_a_slot_is_not_the_guests_fault";
+        let status = std::process::Command::new("sh")
+            .args(["-c", r#"ulimit -v 30000000 && exec "$@""#, "sh"])
+            .arg(this)
+            .args(["--exact", test, "--nocapture", "--test-threads=1"])
+            .env("WASMILL_SHORT_OF_ADDRESSES", "1")
+            .status()
+            .expect("a process");
+        assert!(status.success());
+        return;
+    }
+    let ledger = machine();
+    let pool = || probe("Scale", json!({ "k": 1 }));
+    let error = Run::start(on(&ledger), vec![pool().slots(slots(30))]).expect_err("too many");
+    assert!(
+        matches!(&error, StartError::Slot { fault, .. } if matches!(**fault, Fault::System { .. })),
+        "{error}"
+    );
+    assert!(error.to_string().contains("--slots"), "{error}");
+    assert_clean(&ledger);
+    run(on(&ledger), vec![pool()]).finish();
+    assert_clean(&ledger);
+}
