@@ -288,8 +288,10 @@ fn runs_of_all_kinds_at_once_leave_nothing_and_never_stop() {
         }
         for _ in 0..8 {
             let in_time = all.recv_timeout(Duration::from_secs(120));
+            // The threads that hang would hold up a panic.
+            #[allow(clippy::print_stderr)]
             in_time.unwrap_or_else(|_| {
-                println!("{:?}", ledger.usage());
+                eprintln!("some threads hang: {:?}", ledger.usage());
                 std::process::abort()
             });
         }
