@@ -104,7 +104,7 @@ pub enum Fault {
     #[error("{0}")]
     Start(#[source] Box<StartError>),
     /// The pool has been closed.
-    #[error("the pool is closed")]
+    #[error("the pool is closed, since its run has ended; start another run")]
     Closed,
     /// The run was cancelled.
     #[error("the run was cancelled")]

@@ -362,7 +362,9 @@ impl Spec {
         self.slots = self.slots.max(other.slots);
         self.queue_bytes = self.queue_bytes.max(other.queue_bytes);
         self.lazy &= other.lazy;
-        self.notices.extend(other.notices);
+        let new = other.notices.into_iter();
+        let new: Vec<_> = new.filter(|n| !self.notices.contains(n)).collect();
+        self.notices.extend(new);
     }
 
     fn is_sequence(&self) -> bool {
