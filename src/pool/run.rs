@@ -372,11 +372,18 @@ fn start_pools(
             .filter(|(_, found)| !**found)
             .map(|(spec, _)| spec)
             .collect();
+        // Those that are there are left there; one that comes to be meanwhile is room like any other.
+        let spared: Vec<&Key> = keys
+            .iter()
+            .zip(&found)
+            .filter(|(_, found)| **found)
+            .filter_map(|(key, _)| key.as_ref())
+            .collect();
         let admitted = match reserved.take() {
             Some((of, reservations)) if of == found => Ok(reservations),
             // Others closed one of the pools meanwhile, or started one.
             _ if missing.is_empty() => Ok(Vec::new()),
-            _ => admit(&missing, Admission::Fail, ledger, tag, &keys),
+            _ => admit(&missing, Admission::Fail, ledger, tag, &spared),
         };
         let left = match config.admission {
             Admission::Fail => None,
@@ -392,7 +399,7 @@ fn start_pools(
                 // Nothing is held while it waits, or runs would wait for each other in a circle.
                 drop(wanted);
                 let patience = Admission::Wait(left);
-                let reservations = admit(&missing, patience, ledger, tag, &keys)?;
+                let reservations = admit(&missing, patience, ledger, tag, &spared)?;
                 reserved = Some((found, reservations));
             }
             (Err(error), _) => return Err(error.into()),
@@ -400,17 +407,17 @@ fn start_pools(
     }
 }
 
-/// Reserves for pools; idle ones make room, other than those that the run itself wants.
+/// Reserves for pools; idle ones make room, other than those that are spared.
 fn admit(
     specs: &[&Spec],
     admission: Admission,
     ledger: &Ledger,
     tag: &RunTag,
-    wanted: &[Option<Key>],
+    spared: &[&Key],
 ) -> Result<Vec<PoolReservation>, AdmissionError> {
     let requests: Vec<PoolRequest> = specs.iter().map(|spec| spec.request()).collect();
     let stop = || tag.cancel.is_cancelled();
-    let make_room = || warm::close_one(ledger, wanted);
+    let make_room = || warm::close_one(ledger, spared);
     ledger.admit(&tag.to_string(), &requests, admission, &stop, &make_room)
 }
 

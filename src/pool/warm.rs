@@ -254,10 +254,8 @@ fn all() -> MutexGuard<'static, Vec<Weak<Inner>>> {
 
 /// Closes the pool on a ledger that has been idle longest, whoever keeps it, other than those that are
 /// spared; whether there was one.
-pub(super) fn close_one(ledger: &Ledger, spared: &[Option<Key>]) -> bool {
-    let is_meant = |key: &Key| {
-        key.ledger == ledger.id() && !spared.iter().flatten().any(|spared| spared == key)
-    };
+pub(super) fn close_one(ledger: &Ledger, spared: &[&Key]) -> bool {
+    let is_meant = |key: &Key| key.ledger == ledger.id() && !spared.contains(&key);
     let keepers: Vec<_> = all().iter().filter_map(Weak::upgrade).collect();
     let longest = keepers.iter().filter_map(|keeper| {
         let since = keeper.lock().longest_idle(is_meant)?.1;

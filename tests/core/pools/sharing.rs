@@ -99,6 +99,29 @@ fn pools_that_are_there_count_for_what_can_never_fit() {
 }
 
 #[test]
+fn a_pool_that_becomes_warm_while_a_run_waits_for_its_like_is_no_obstacle() {
+    let ledger = machine();
+    let warm = WarmPools::new(WarmLimits::default());
+    let keep = run(on(&ledger), vec![large(6)]);
+    let rest = run(on(&ledger), vec![large(7), large(8), large(9)]);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| drop(run(with(&ledger, &warm), vec![large(1)])));
+        until(|| ledger.usage().waiting == 1);
+        // It needs all three, since none is warm when it asks.
+        let second = scope.spawn(|| {
+            let three = vec![large(1), large(2), large(3)];
+            drop(run(with(&ledger, &warm), three));
+        });
+        until(|| ledger.usage().waiting == 2);
+        drop(rest);
+        first.join().expect("in time");
+        second.join().expect("in time");
+    });
+    drop((keep, warm));
+    assert_clean(&ledger);
+}
+
+#[test]
 fn idle_pools_make_room_for_any_run() {
     let ledger = machine();
     let warm = WarmPools::new(WarmLimits::default());
