@@ -374,6 +374,27 @@ fn memo() -> std::sync::MutexGuard<'static, Memo> {
     MEMO.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Bound {
+    /// Whether an instance of the module cannot tell them apart.
+    pub(crate) fn is_same(&self, other: &Bound) -> bool {
+        let arguments = self.arguments.iter().zip(&other.arguments);
+        let (own, others) = (&self.function, &other.function);
+        own.symbol == others.symbol
+            && own.bind == others.bind
+            && own.constants == others.constants
+            && self.result.data_type() == other.result.data_type()
+            && self.arguments.len() == other.arguments.len()
+            && arguments.into_iter().all(|(own, other)| {
+                let constants = (own.constant.as_ref(), other.constant.as_ref());
+                own.field == other.field
+                    && match constants {
+                        (Some(own), Some(other)) => own.to_data() == other.to_data(),
+                        (own, other) => own.is_none() && other.is_none(),
+                    }
+            })
+    }
+}
+
 fn memo_key(module: &Module, function: &Function, arguments: &[Argument]) -> String {
     let mut key = format!("{} {:?}", module.digest(), function.bind);
     for argument in arguments {

@@ -50,6 +50,15 @@ impl Arena {
         Ok(Written::Done { result, bytes })
     }
 
+    /// Gives the block back to the guest.
+    pub(crate) fn release(&mut self, guest: &mut Guest, limit: Duration) -> Result<(), Fault> {
+        let Arena { base, capacity } = std::mem::take(self);
+        match capacity {
+            0 => Ok(()),
+            _ => guest.free(base, capacity, limit),
+        }
+    }
+
     fn block<'m>(&self, guest: &'m mut Guest) -> &'m mut [u8] {
         let from = self.base as usize;
         guest
@@ -62,10 +71,7 @@ impl Arena {
         let Ok(exact) = u32::try_from(bytes) else {
             return Ok(false);
         };
-        if self.capacity > 0 {
-            guest.free(self.base, self.capacity, limit)?;
-            *self = Arena::default();
-        }
+        self.release(guest, limit)?;
         let roomy = exact
             .max(SMALLEST)
             .checked_next_power_of_two()

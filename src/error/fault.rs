@@ -104,7 +104,7 @@ pub enum Fault {
     #[error("{0}")]
     Start(#[source] Box<StartError>),
     /// The pool has been closed.
-    #[error("the pool is closed")]
+    #[error("the pool is closed, since its run has ended; start another run")]
     Closed,
     /// The run was cancelled.
     #[error("the run was cancelled")]
@@ -114,6 +114,14 @@ pub enum Fault {
         "the slot did not come back long after its time was over: its thread is stuck outside the guest, in a log sink or in the kernel; what it reserved is given back when it returns"
     )]
     Lost,
+    /// The system gave no memory for an instance.
+    #[error(
+        "the system gave no memory for the instance: {reason}; each slot takes 4 GiB of addresses, so have fewer slots (`--slots`, `PoolBuilder::slots`) or raise the limit of this process (`ulimit -v`)"
+    )]
+    System {
+        /// What it said.
+        reason: String,
+    },
     /// A budget is spent.
     #[error("given up: {} ({}); the last failure: {cause}", spent(budget, limit), budget.advice())]
     GaveUp {
@@ -171,6 +179,7 @@ impl Fault {
             | Fault::StateLost { .. }
             | Fault::Closed
             | Fault::Cancelled
+            | Fault::System { .. }
             | Fault::Row { .. }
             | Fault::TooManyRows { .. }
             | Fault::Host { .. } => ErrorClass::Failed,

@@ -92,6 +92,11 @@ impl Ledger {
             .clone()
     }
 
+    /// What tells it from other accounts, as long as it lives.
+    pub(crate) fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
     /// What there is.
     pub fn machine(&self) -> &Machine {
         &self.0.machine

@@ -362,7 +362,9 @@ impl Spec {
         self.slots = self.slots.max(other.slots);
         self.queue_bytes = self.queue_bytes.max(other.queue_bytes);
         self.lazy &= other.lazy;
-        self.notices.extend(other.notices);
+        let new = other.notices.into_iter();
+        let new: Vec<_> = new.filter(|n| !self.notices.contains(n)).collect();
+        self.notices.extend(new);
     }
 
     fn is_sequence(&self) -> bool {
@@ -376,8 +378,9 @@ impl Spec {
     }
 
     /// What it is found by when it stays warm, if it may.
-    pub(super) fn warm_key(&self) -> Option<Key> {
+    pub(super) fn warm_key(&self, ledger: &Ledger) -> Option<Key> {
         (!self.is_sequence()).then(|| Key {
+            ledger: ledger.id(),
             identity: self.identity.clone(),
             slots: self.slots,
         })

@@ -6,15 +6,16 @@ use arrow::datatypes::DataType;
 use super::Rows;
 use super::slot::Recipe;
 use crate::call::{Argument, Call};
-use crate::module::{Function, NullHandling, Parameter, ParameterType};
+use crate::module::{Function, Module, NullHandling, Parameter, ParameterType};
 
 /// Whether rows and call fit this pool and each other.
 pub(super) fn check(recipe: &Recipe, call: &Call, rows: &Rows) -> Result<(), String> {
     if call.module().digest() != recipe.module.digest() {
+        let named = |module: &Module| format!("{} ({})", module.name(), module.digest().short());
         return Err(format!(
-            "the call is of {}, the pool runs {}",
-            call.module().name(),
-            recipe.module.name()
+            "the call is of {}, the pool runs {}; bind it to the pool's module",
+            named(call.module()),
+            named(&recipe.module)
         ));
     }
     if let Some(state) = &call.function().state

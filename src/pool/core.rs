@@ -1,19 +1,19 @@
 //! What the slots of a pool share, and how its threads live and end.
 
-use std::cell::Cell;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+use super::Rows;
+use super::answer::{Done, answer, answer_here, answers_here};
 use super::budget::Spent;
 use super::metrics::{self, Counters, PoolMetrics, add_time};
 use super::queue::Queue;
 use super::slot::Recipe;
 use super::watch::{self, Watch};
 use super::worker::{Worker, host_safe};
-use super::{Output, Rows};
 use crate::call::Call;
 use crate::error::{CallError, Fault, Place, StartError};
 use crate::ledger::{KeptCpu, Ledger, PoolReservation, QueueReservation, SlotReservation};
@@ -26,6 +26,14 @@ pub(super) struct RunTag {
     /// Its name, where it was given one.
     pub(super) name: Option<Arc<str>>,
     pub(super) cancel: Cancel,
+    /// Whether it has ended: its tasks are answered, not served.
+    pub(super) over: Arc<AtomicBool>,
+}
+
+impl RunTag {
+    pub(super) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
 }
 
 impl fmt::Display for RunTag {
@@ -36,9 +44,6 @@ impl fmt::Display for RunTag {
         }
     }
 }
-
-/// Who gets the result of a task. Called once, on whatever thread ends the task; must not block.
-pub(super) type Done = Box<dyn FnOnce(Result<Output, CallError>) + Send>;
 
 /// One unit of work for a pool.
 pub(super) struct Task {
@@ -85,7 +90,8 @@ struct Threads {
     living: usize,
     /// Those that have neither returned nor been given up.
     running: usize,
-    lost: usize,
+    /// Those that were given up, less those that have returned: these may be counted first.
+    lost: isize,
 }
 
 impl fmt::Debug for Core {
@@ -94,9 +100,16 @@ impl fmt::Debug for Core {
     }
 }
 
-thread_local! {
-    /// The pool whose slot this thread serves.
-    static SERVES: Cell<usize> = const { Cell::new(0) };
+/// A task that is being served, until it has been answered.
+struct Serving<'q> {
+    queue: &'q Queue<Task>,
+    run: u64,
+}
+
+impl Drop for Serving<'_> {
+    fn drop(&mut self) {
+        self.queue.served(self.run);
+    }
 }
 
 impl Core {
@@ -164,8 +177,11 @@ impl Core {
         }
     }
 
-    /// Queues a task; when the pool has ended, the task is answered at once.
+    /// Queues a task; when the pool or the run has ended, the task is answered at once.
     pub(super) fn submit(&self, lane: u64, task: Task) {
+        if task.tag.is_over() {
+            return self.refuse(task);
+        }
         let run = task.tag.id;
         if let Err(task) = self.queue.push(run, lane, task) {
             self.refuse(task);
@@ -233,14 +249,14 @@ impl Core {
         tag: &RunTag,
         started: Option<mpsc::Sender<Result<(), StartError>>>,
     ) {
-        SERVES.set(Arc::as_ptr(&self).addr());
+        answer_here();
         let mut worker = Worker::new(Arc::clone(&self), number);
         let ready = match started {
             None => true,
             Some(started) => self.start(&mut worker, number, tag, &started),
         };
-        if ready {
-            self.serve(&mut worker, number);
+        if ready && let Err(message) = host_safe(|| self.serve(&mut worker, number)) {
+            self.fail(number, message);
         }
         self.close_slot(&mut worker, number);
         drop(worker);
@@ -273,7 +289,9 @@ impl Core {
             return false;
         }
         let (lost, error) = (started.clone(), failed(Fault::Lost));
-        place.watch.begin(move || drop(lost.send(Err(error))));
+        place
+            .watch
+            .begin(&tag.cancel, move || drop(lost.send(Err(error))));
         let span =
             tracing::debug_span!("start", run = %tag, pool = self.recipe.pool, slot = number);
         let outcome = span.in_scope(|| worker.start(tag));
@@ -284,6 +302,20 @@ impl Core {
             let _ = started.send(outcome);
         }
         ready && in_time
+    }
+
+    /// The host's own code panicked on the thread of a slot, which therefore ends.
+    fn fail(&self, number: usize, message: String) {
+        let place = self.place(number);
+        tracing::error!(
+            pool = self.recipe.pool,
+            slot = number,
+            "the slot's thread panicked: {message}"
+        );
+        self.give_cpus(place);
+        if place.watch.end() {
+            self.retire(Fault::Host { message });
+        }
     }
 
     fn serve(self: &Arc<Self>, worker: &mut Worker, number: usize) {
@@ -297,6 +329,8 @@ impl Core {
                 self.give_cpus(place);
                 continue;
             };
+            let queue = &self.queue;
+            let serving = Serving { queue, run };
             add_time(&place.counters.wait, task.queued.elapsed());
             let Task {
                 tag,
@@ -306,9 +340,10 @@ impl Core {
                 ..
             } = task;
             let receiver = Arc::new(Mutex::new(Some(done)));
-            place
-                .watch
-                .begin(self.on_loss(&receiver, number, &call, &rows, &tag));
+            place.watch.begin(
+                &tag.cancel,
+                self.on_loss(&receiver, number, &call, &rows, &tag),
+            );
             let span = tracing::debug_span!(
                 "call",
                 run = %tag,
@@ -322,6 +357,8 @@ impl Core {
             let in_time = place.watch.end();
             self.give_cpus(place);
             if !in_time {
+                // The watchman has answered the task, or is about to.
+                std::mem::forget(serving);
                 return;
             }
             let end = worker.end();
@@ -331,7 +368,7 @@ impl Core {
             if let Some(done) = lock(&receiver).take() {
                 answer(done, result);
             }
-            self.queue.served(run);
+            drop(serving);
             if end.is_some() {
                 return;
             }
@@ -351,6 +388,8 @@ impl Core {
         let (call, tag, partition) = (call.clone(), tag.clone(), rows.partition);
         let range = rows.first_row..rows.first_row.saturating_add(rows.rows as u64);
         move || {
+            let queue = &core.queue;
+            let _serving = Serving { queue, run: tag.id };
             let Some(done) = lock(&receiver).take() else {
                 return;
             };
@@ -374,7 +413,8 @@ impl Core {
         if place.watch.is_lost() || !self.take_cpus(place, &|| false) {
             return;
         }
-        place.watch.begin(|| {});
+        // A cancelled run closes its slots, too.
+        place.watch.begin(&Cancel::default(), || {});
         let closed = worker.close();
         let in_time = place.watch.end();
         self.give_cpus(place);
@@ -460,7 +500,7 @@ impl Core {
 
     /// Slots whose threads have been given up and have not returned.
     pub(super) fn lost_slots(&self) -> usize {
-        self.threads().lost
+        usize::try_from(self.threads().lost).unwrap_or(0)
     }
 
     /// Takes no more tasks, answers those that wait, lets those that run come to their end, runs `close`
@@ -470,8 +510,7 @@ impl Core {
             self.refuse(task);
         }
         self.ledger.wake();
-        // A receiver of results may hold the last handle: its own thread cannot wait for itself.
-        if SERVES.get() == std::ptr::from_ref(self).addr() {
+        if answers_here() {
             return;
         }
         let mut threads = self.threads();
@@ -490,15 +529,18 @@ impl Core {
         for handle in handles {
             let _ = handle.join();
         }
-        metrics::record(self);
+        // Threads give back what their slots had; some may never have come to be.
+        let unstarted = self.places.iter().filter(|place| !place.watch.is_lost());
+        unstarted.for_each(|place| drop(lock(&place.reservation).take()));
         drop(lock(&self.queue_reservation).take());
+        metrics::record(self);
     }
 }
 
-/// Tells a result; a receiver that panics harms nobody else.
-pub(super) fn answer(done: Done, result: Result<Output, CallError>) {
-    if let Err(message) = host_safe(|| done(result)) {
-        tracing::error!("the receiver of a result panicked: {message}");
+impl Drop for Core {
+    fn drop(&mut self) {
+        // For those whose end nobody waited for.
+        let _ = host_safe(|| metrics::record(self));
     }
 }
 

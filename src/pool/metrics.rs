@@ -174,7 +174,7 @@ counted! {
     restarts: u64 = sum of restarts, record_sum "wasmill_restarts_total";
     /// Calls of `close`.
     closes: u64 = sum of closes, record_sum "wasmill_closes_total";
-    /// Calls of UDFs.
+    /// Calls of UDFs that came back with a result.
     calls: u64 = sum of calls, record_sum "wasmill_calls_total";
     /// Calls that were made again on a slot that was started again.
     call_retries: u64 = sum of call_retries, record_sum "wasmill_call_retries_total";
@@ -192,7 +192,7 @@ counted! {
     wait_seconds: f64 = sum of wait, record_sum "wasmill_wait_seconds_total";
     /// Time spent copying arguments in.
     copy_in_seconds: f64 = sum of copy_in, record_sum "wasmill_copy_in_seconds_total";
-    /// Time spent in guest code.
+    /// Time spent in guest code, also by calls that failed.
     guest_seconds: f64 = sum of guest, record_sum "wasmill_guest_seconds_total";
     /// Time spent copying results out and checking them.
     copy_out_seconds: f64 = sum of copy_out, record_sum "wasmill_copy_out_seconds_total";

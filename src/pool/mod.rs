@@ -1,5 +1,6 @@
 //! Pools: slots that start once and serve any number of batches, for one run or for many.
 
+mod answer;
 mod budget;
 mod builder;
 mod check;
@@ -139,8 +140,9 @@ impl Pool {
     }
 
     /// Queues rows for the next free slot; `done` gets the result on the slot's thread and must not
-    /// block. Tasks of a run start in the order in which they were submitted, and take turns with those
-    /// of other runs. Rows that need no computing never enter the guest.
+    /// block; where it ends the run, that is not waited for. Tasks of a run start in the order in which
+    /// they were submitted, and take turns with those of other runs. Rows that need no computing never
+    /// enter the guest. When the run has ended, the answer is [`Fault::Closed`].
     ///
     /// Nothing bounds how much is queued here: whoever submits has to wait for results.
     pub fn submit(

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// Tasks that wait. Each run has its turn, whatever others have queued; so has each lane of a run, and
 /// within a lane tasks start in the order in which they came.
@@ -158,13 +157,14 @@ impl<T> Queue<T> {
         self.served.notify_all();
     }
 
-    /// Waits until no task of the run is being served, or `stop` says not to wait any longer; it is
-    /// asked ten times a second.
-    pub(super) fn wait_served(&self, run: u64, stop: impl Fn() -> bool) {
+    /// Waits until no task of the run is being served.
+    pub(super) fn wait_served(&self, run: u64) {
         let mut inner = self.lock();
-        while inner.serving.iter().any(|(id, _)| *id == run) && !stop() {
-            let waited = self.served.wait_timeout(inner, Duration::from_millis(100));
-            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        while inner.serving.iter().any(|(id, _)| *id == run) {
+            inner = self
+                .served
+                .wait(inner)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -281,13 +281,10 @@ mod tests {
         queue.push(7, 1, "task").expect("open");
         let (run, _) = queue.pop().expect("a task");
         std::thread::scope(|scope| {
-            let waiting = scope.spawn(|| queue.wait_served(7, || false));
-            queue.wait_served(8, || false);
+            let waiting = scope.spawn(|| queue.wait_served(7));
+            queue.wait_served(8);
             queue.served(run);
             waiting.join().expect("no panic");
         });
-        queue.push(7, 1, "task").expect("open");
-        queue.pop();
-        queue.wait_served(7, || true);
     }
 }

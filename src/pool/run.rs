@@ -1,19 +1,21 @@
 //! Runs: one execution of a plan, with all its pools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Instant;
 
 use serde::Serialize;
 
+use super::answer::answers_here;
 use super::builder::{PoolBuilder, Spec};
 use super::core::{Core, RunTag};
 use super::metrics::{self, PoolMetrics};
-use super::warm::WarmPools;
+use super::warm::{self, Key, WarmPools};
 use super::{LocalSlot, Pool};
-use crate::error::StartError;
-use crate::ledger::{Admission, Ledger, PoolRequest};
+use crate::error::{Fault, StartError};
+use crate::ledger::{Admission, AdmissionError, Ledger, PoolRequest, PoolReservation};
 use crate::sandbox::Cancel;
 
 /// What a run is started with. It does not change while the run lasts.
@@ -92,9 +94,9 @@ pub(super) struct RunState {
     cores: Vec<Arc<Core>>,
     /// Where pools that go on are given back to.
     warm: Option<WarmPools>,
-    over: AtomicBool,
-    /// Held while the run is being ended, so that all who end it return when it is over.
-    ending: Mutex<()>,
+    /// Whether all is at its end. Held while the run is being ended, so that all who end it return when
+    /// it is over.
+    ended: Mutex<bool>,
 }
 
 /// What the pools of a run counted.
@@ -133,8 +135,7 @@ impl Run {
             ledger,
             cores,
             warm: config.warm,
-            over: AtomicBool::new(false),
-            ending: Mutex::new(()),
+            ended: Mutex::new(false),
         });
         let pools = chosen
             .into_iter()
@@ -222,9 +223,16 @@ impl RunState {
         }
     }
 
+    /// Ends the run and waits for it; does not wait on threads that answer tasks.
     pub(super) fn finish(&self) {
-        let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.over.swap(true, Ordering::Relaxed) {
+        let first = !self.tag.over.swap(true, Ordering::AcqRel);
+        let mut ended = None;
+        if !answers_here() {
+            let guard = ended.insert(self.ended.lock().unwrap_or_else(PoisonError::into_inner));
+            if **guard {
+                return;
+            }
+        } else if !first {
             return;
         }
         // Pools that end with the run do so at the same time: one that takes long holds up no other.
@@ -233,13 +241,18 @@ impl RunState {
                 for task in core.queue.remove_run(self.tag.id) {
                     core.refuse(task);
                 }
-                core.queue
-                    .wait_served(self.tag.id, || core.lost_slots() > 0);
-                warm.give_back(core);
+                if !answers_here() {
+                    core.queue.wait_served(self.tag.id);
+                }
+                if first {
+                    warm.give_back(core);
+                }
             }
             _ => core.close(),
         });
-        drop(ending);
+        if let Some(mut ended) = ended {
+            *ended = true;
+        }
     }
 }
 
@@ -254,6 +267,9 @@ fn close_all(cores: &[Arc<Core>], end: impl Fn(&Arc<Core>) + Sync) {
     let Some((first, others)) = cores.split_first() else {
         return;
     };
+    if answers_here() {
+        return cores.iter().for_each(end);
+    }
     std::thread::scope(|scope| {
         for core in others {
             let end = &end;
@@ -273,6 +289,7 @@ pub(super) fn new_tag(config: &RunConfig) -> RunTag {
         id: NEXT.fetch_add(1, Ordering::Relaxed),
         name: config.name.as_deref().map(Arc::from),
         cancel: config.cancel.child(),
+        over: Arc::default(),
     }
 }
 
@@ -311,12 +328,19 @@ fn merged(
 
 /// Pools of one name get numbers, so that messages and metrics tell them apart.
 fn name_apart(specs: &mut [Spec]) {
-    let mut taken: BTreeMap<String, usize> = BTreeMap::new();
+    let mut taken: BTreeSet<String> = specs.iter().map(|spec| spec.name.clone()).collect();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for spec in specs {
-        let count = taken.entry(spec.name.clone()).or_default();
+        let count = seen.entry(spec.name.clone()).or_default();
         *count = count.saturating_add(1);
         if *count > 1 {
-            spec.name = format!("{}#{count}", spec.name);
+            let base = spec.name.clone();
+            // A number may be part of another pool's own name.
+            while !taken.insert(spec.name.clone()) {
+                spec.name = format!("{base}#{count}");
+                *count = count.saturating_add(1);
+            }
+            *count = count.saturating_sub(1);
         }
     }
 }
@@ -328,61 +352,117 @@ fn start_pools(
     ledger: &Ledger,
     tag: &RunTag,
 ) -> Result<Vec<Arc<Core>>, StartError> {
+    let all: Vec<&Spec> = specs.iter().collect();
     let Some(warm) = &config.warm else {
-        return start_new(&specs, config, ledger, tag);
+        let admitted = admit(&all, config.admission, ledger, tag, &[])?;
+        return start_admitted(&all, admitted, ledger, tag);
     };
-    let keys: Vec<_> = specs.iter().map(Spec::warm_key).collect();
-    let wanted = warm.want(keys, tag)?;
-    let missing: Vec<Spec> = specs
-        .into_iter()
-        .zip(wanted.found())
-        .filter(|(_, found)| found.is_none())
-        .map(|(spec, _)| spec)
-        .collect();
-    // When this fails, what was found goes back and what was promised is taken back.
-    let started = start_new(&missing, config, ledger, tag)?;
-    Ok(wanted.complete(started))
+    let requests: Vec<PoolRequest> = specs.iter().map(Spec::request).collect();
+    ledger.check(&tag.to_string(), &requests)?;
+    let begun = Instant::now();
+    let keys: Vec<_> = specs.iter().map(|spec| spec.warm_key(ledger)).collect();
+    let mut reserved = None;
+    loop {
+        let wanted = warm.want(&keys, tag)?;
+        let found = wanted.found().iter().map(Option::is_some);
+        let found: Vec<bool> = found.collect();
+        let missing: Vec<&Spec> = specs
+            .iter()
+            .zip(&found)
+            .filter(|(_, found)| !**found)
+            .map(|(spec, _)| spec)
+            .collect();
+        // Those that are there are left there; one that comes to be meanwhile is room like any other.
+        let spared: Vec<&Key> = keys
+            .iter()
+            .zip(&found)
+            .filter(|(_, found)| **found)
+            .filter_map(|(key, _)| key.as_ref())
+            .collect();
+        let admitted = match reserved.take() {
+            Some((of, reservations)) if of == found => Ok(reservations),
+            // Others closed one of the pools meanwhile, or started one.
+            _ if missing.is_empty() => Ok(Vec::new()),
+            _ => admit(&missing, Admission::Fail, ledger, tag, &spared),
+        };
+        let left = match config.admission {
+            Admission::Fail => None,
+            Admission::Wait(patience) => patience.checked_sub(begun.elapsed()),
+        };
+        match (admitted, left) {
+            // When this fails, what was found goes back and what was promised is taken back.
+            (Ok(admitted), _) => {
+                let started = start_admitted(&missing, admitted, ledger, tag)?;
+                return Ok(wanted.complete(started));
+            }
+            (Err(AdmissionError::NotNow { .. }), Some(left)) => {
+                // Nothing is held while it waits, or runs would wait for each other in a circle.
+                drop(wanted);
+                let patience = Admission::Wait(left);
+                let reservations = admit(&missing, patience, ledger, tag, &spared)?;
+                reserved = Some((found, reservations));
+            }
+            (Err(error), _) => return Err(error.into()),
+        }
+    }
 }
 
-fn start_new(
-    specs: &[Spec],
-    config: &RunConfig,
+/// Reserves for pools; idle ones make room, other than those that are spared.
+fn admit(
+    specs: &[&Spec],
+    admission: Admission,
+    ledger: &Ledger,
+    tag: &RunTag,
+    spared: &[&Key],
+) -> Result<Vec<PoolReservation>, AdmissionError> {
+    let requests: Vec<PoolRequest> = specs.iter().map(|spec| spec.request()).collect();
+    let stop = || tag.cancel.is_cancelled();
+    let make_room = || warm::close_one(ledger, spared);
+    ledger.admit(&tag.to_string(), &requests, admission, &stop, &make_room)
+}
+
+fn start_admitted(
+    specs: &[&Spec],
+    admitted: Vec<PoolReservation>,
     ledger: &Ledger,
     tag: &RunTag,
 ) -> Result<Vec<Arc<Core>>, StartError> {
-    let requests: Vec<PoolRequest> = specs.iter().map(Spec::request).collect();
-    let name = tag.to_string();
-    let stop = || tag.cancel.is_cancelled();
-    let make_room = || config.warm.as_ref().is_some_and(WarmPools::close_one);
-    let admitted = ledger.admit(&name, &requests, config.admission, &stop, &make_room)?;
     let cores: Vec<Arc<Core>> = specs
         .iter()
         .zip(admitted)
         .map(|(spec, reservation)| Arc::new(spec.core(ledger, reservation, tag)))
         .collect();
-    match start_slots(&cores, specs, tag) {
-        Ok(()) => Ok(cores),
-        Err(error) => {
-            // The others need not come to their end.
-            tag.cancel.cancel();
-            ledger.wake();
-            close_all(&cores, |core| core.close());
-            Err(error)
+    let Err(error) = start_slots(&cores, specs, tag) else {
+        return Ok(cores);
+    };
+    // The others need not come to their end.
+    tag.cancel.cancel();
+    ledger.wake();
+    close_all(&cores, |core| core.close());
+    Err(match &error {
+        StartError::Slot { fault, .. } if matches!(**fault, Fault::Cancelled) => {
+            let run = tag.to_string();
+            StartError::Cancelled { run }
         }
-    }
+        _ => error,
+    })
 }
 
 /// Starts the slots of all pools at once and waits for them.
-fn start_slots(cores: &[Arc<Core>], specs: &[Spec], tag: &RunTag) -> Result<(), StartError> {
+fn start_slots(cores: &[Arc<Core>], specs: &[&Spec], tag: &RunTag) -> Result<(), StartError> {
     let (send, receive) = mpsc::channel();
     let mut awaited = 0_usize;
+    if tag.cancel.is_cancelled() {
+        let run = tag.to_string();
+        return Err(StartError::Cancelled { run });
+    }
     for (core, spec) in cores.iter().zip(specs) {
+        core.be_watched()?;
         for number in 0..core.places().len() {
             let started = (!spec.lazy).then(|| send.clone());
             awaited = awaited.saturating_add(usize::from(started.is_some()));
             core.spawn(number, tag, started)?;
         }
-        core.be_watched()?;
     }
     drop(send);
     for _ in 0..awaited {
@@ -402,15 +482,7 @@ pub(super) fn start_local(
     let tag = new_tag(config);
     let spec = builder.check(config)?.of_one_slot();
     let ledger = config.ledger();
-    let name = tag.to_string();
-    let make_room = || config.warm.as_ref().is_some_and(WarmPools::close_one);
-    let mut admitted = ledger.admit(
-        &name,
-        &[spec.request()],
-        config.admission,
-        &|| false,
-        &make_room,
-    )?;
+    let mut admitted = admit(&[&spec], config.admission, &ledger, &tag, &[])?;
     let Some(reservation) = admitted.pop() else {
         unreachable!("a reservation for each request");
     };

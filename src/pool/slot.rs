@@ -13,7 +13,7 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 
 use self::init::init;
-use self::prepared::{Prepared, place_dictionaries, spread_bytes};
+use self::prepared::{Prepared, forget_oldest, place_dictionaries, spread_bytes};
 use super::budget::Budgets;
 use super::metrics::{Counters, add, add_time, raise};
 use crate::abi::{self, Arena, Reader, RowErrors, Shelf, Source, Written, frame};
@@ -49,6 +49,8 @@ pub(crate) struct Slot {
     shelf: Arc<Shelf>,
     row_errors: RowErrors,
     prepared: Vec<Prepared>,
+    /// Calls so far.
+    served: u64,
 }
 
 /// What a call gave.
@@ -159,6 +161,7 @@ impl Slot {
             shelf: Arc::new(Shelf::default()),
             row_errors,
             prepared: Vec::new(),
+            served: 0,
         })
     }
 
@@ -193,12 +196,14 @@ impl Slot {
         let begun = Instant::now();
         let deadline = begun.checked_add(self.recipe.policy.call_time);
         let result = match bound.inner.is_empty() {
-            true => self.plain(bound, columns, rows, deadline, counters),
+            true => self.plain(&call.0, columns, rows, deadline, counters),
             false => self.visit(call, columns, rows, deadline, counters),
         };
         raise(&counters.peak_memory, self.guest.peak_memory());
         if result.as_ref().is_err_and(Fault::spares_the_slot) {
             self.guest.abandon();
+            // What it was about to answer would fill its memory otherwise.
+            self.guest.reset(self.recipe.policy.call_time)?;
         }
         result
     }
@@ -206,7 +211,7 @@ impl Slot {
     /// Computes a call whose arguments are columns and constants.
     fn plain(
         &mut self,
-        bound: &Bound,
+        bound: &Arc<Bound>,
         columns: &[ArrayRef],
         rows: usize,
         deadline: Option<Instant>,
@@ -385,8 +390,10 @@ impl Slot {
         };
         let copied_in = Instant::now();
         let function = &self.prepared.get(at).ok_or(Fault::Closed)?.function;
-        let status = self.guest.enter("the call", limit, function, address)?;
+        let entered = self.guest.enter("the call", limit, function, address);
         let ran = Instant::now();
+        add_time(&counters.guest, ran.duration_since(copied_in));
+        let status = entered?;
         let read = |pardon| {
             let (rows, mask) = (rows.clone(), mask);
             self.output(
@@ -412,7 +419,6 @@ impl Slot {
         add(&counters.bytes_in, bytes as u64);
         add(&counters.bytes_out, output.1);
         add_time(&counters.copy_in, copied_in.duration_since(begun));
-        add_time(&counters.guest, ran.duration_since(copied_in));
         add_time(&counters.copy_out, done.duration_since(ran));
         Ok(Some(output.0))
     }
@@ -505,11 +511,21 @@ impl Slot {
     }
 
     /// Finds or makes what this slot knows of a call.
-    fn prepare(&mut self, bound: &Bound) -> Result<usize, Fault> {
-        if let Some(at) = self.prepared.iter().position(|p| p.id == bound.id) {
+    fn prepare(&mut self, bound: &Arc<Bound>) -> Result<usize, Fault> {
+        self.served = self.served.saturating_add(1);
+        let known = self.prepared.iter().position(|p| p.bound.id == bound.id);
+        // Each run of a plan binds its calls anew; to the instance they are the same.
+        let known = known.or_else(|| self.prepared.iter().position(|p| p.bound.is_same(bound)));
+        if let Some((at, prepared)) = known.and_then(|at| Some((at, self.prepared.get_mut(at)?))) {
+            if prepared.bound.id != bound.id {
+                prepared.bound = Arc::clone(bound);
+            }
+            prepared.used = self.served;
             return Ok(at);
         }
         let limit = self.recipe.policy.call_time;
+        self.guest.begin(Instant::now(), limit);
+        forget_oldest(&mut self.prepared, &mut self.guest, limit)?;
         let (binding, answer) = bind_in(
             &mut self.guest,
             &mut self.arena,
@@ -528,7 +544,8 @@ impl Slot {
         }
         let function = self.guest.function(&bound.function.symbol)?;
         self.prepared.push(Prepared {
-            id: bound.id,
+            bound: Arc::clone(bound),
+            used: self.served,
             function,
             binding,
             dictionaries: Vec::new(),

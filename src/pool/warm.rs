@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::core::{Core, RunTag};
 use super::identity::Identity;
 use crate::error::StartError;
+use crate::ledger::Ledger;
 
 /// How long pools stay warm.
 ///
@@ -49,14 +50,17 @@ impl Default for WarmLimits {
 /// Pools that outlive runs, for programs that live long themselves. Cheap to clone.
 ///
 /// Runs that are started with the same `WarmPools` share a pool where theirs have one identity: the same
-/// module, state, `init` arguments, policy, resources, budgets, settings, number of slots, log sink and
-/// tenant. They share it also at the same time, and take turns at it. A state that is a sequence never
+/// module, state, `init` arguments, policy, resources, budgets, settings, number of slots, log sink, ledger
+/// and tenant. They share it also at the same time, and take turns at it. A state that is a sequence never
 /// stays, since it belongs to its run.
 ///
-/// Idle pools keep what they reserved. They make room, the longest idle first, for a run that would not
-/// fit otherwise. When the last clone is dropped, and no run uses them, they are closed.
+/// Idle pools keep what they reserved. They make room, the longest idle first, for any run on their ledger
+/// that would not fit otherwise. When the last clone is dropped, and no run uses them, they are closed.
 #[derive(Clone)]
-pub struct WarmPools(Arc<Inner>);
+pub struct WarmPools(Arc<Owner>);
+
+/// Closes the pools when it goes: with the last [`WarmPools`], never on the caretaker's thread.
+struct Owner(Arc<Inner>);
 
 struct Inner {
     limits: WarmLimits,
@@ -72,11 +76,17 @@ struct State {
     entries: HashMap<Key, Entry>,
     /// Pools in use that take no new runs, and how many still use them.
     leaving: Vec<(Arc<Core>, usize)>,
+    /// How often all were given up.
+    resets: u64,
+    /// Whether the last handle has gone.
+    over: bool,
 }
 
 /// What a warm pool is found by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
+    /// The ledger that it is on.
+    pub(super) ledger: usize,
     pub(super) identity: Identity,
     pub(super) slots: usize,
 }
@@ -98,23 +108,33 @@ pub(super) struct Wanted {
     /// `None` for pools that do not stay warm.
     keys: Vec<Option<Key>>,
     found: Vec<Option<Arc<Core>>>,
+    /// Of [`State::resets`], when the others were promised.
+    resets: u64,
     complete: bool,
 }
 
 impl WarmPools {
     /// No pools yet.
     pub fn new(limits: WarmLimits) -> Self {
-        WarmPools(Arc::new(Inner {
+        let inner = Arc::new(Inner {
             limits,
             state: Mutex::default(),
             started: Condvar::new(),
             caretaker: OnceLock::new(),
-        }))
+        });
+        let mut all = all();
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(&inner));
+        WarmPools(Arc::new(Owner(inner)))
+    }
+
+    fn inner(&self) -> &Arc<Inner> {
+        &self.0.0
     }
 
     /// How many pools there are, idle or in use.
     pub fn len(&self) -> usize {
-        let state = self.0.lock();
+        let state = self.inner().lock();
         state.entries.len().saturating_add(state.leaving.len())
     }
 
@@ -126,14 +146,18 @@ impl WarmPools {
     /// Gives up all pools: the next runs start fresh instances. Those that are idle are closed now, those
     /// in use when their last run ends.
     pub fn reset(&self) {
-        close(self.0.lock().retire(|_| true));
+        let mut state = self.inner().lock();
+        state.resets = state.resets.wrapping_add(1);
+        let idle = state.retire(|_| true);
+        drop(state);
+        close(idle);
     }
 
     /// Finds the pools that are there and promises to start the others. Waits while another run is
-    /// starting one of them, which takes no longer than admission and `init` do; nothing is held
-    /// meanwhile, so runs never wait for each other in a circle.
-    pub(super) fn want(&self, keys: Vec<Option<Key>>, tag: &RunTag) -> Result<Wanted, StartError> {
-        let inner = &self.0;
+    /// starting one of them, which takes no longer than `init` does; no pool is held meanwhile, so runs
+    /// never wait for each other in a circle.
+    pub(super) fn want(&self, keys: &[Option<Key>], tag: &RunTag) -> Result<Wanted, StartError> {
+        let inner = self.inner();
         let mut state = inner.lock();
         while keys
             .iter()
@@ -167,11 +191,13 @@ impl WarmPools {
                 }
             })
             .collect();
+        let resets = state.resets;
         drop(state);
         close(worn);
         Ok(Wanted {
+            resets,
             warm: self.clone(),
-            keys,
+            keys: keys.to_vec(),
             found,
             complete: false,
         })
@@ -179,7 +205,7 @@ impl WarmPools {
 
     /// A run no longer uses a pool.
     pub(super) fn give_back(&self, core: &Arc<Core>) {
-        let inner = &self.0;
+        let inner = self.inner();
         let mut state = inner.lock();
         let entry = state.entries.values_mut().find_map(|entry| match entry {
             Entry::Ready {
@@ -195,8 +221,8 @@ impl WarmPools {
             *idle_since = Instant::now();
             ended = state.retire(|core| inner.is_worn(core));
             while state.entries.len() > inner.limits.pools {
-                match state.longest_idle() {
-                    Some(core) => ended.push(core),
+                match state.longest_idle(|_| true) {
+                    Some((key, _)) => ended.extend(state.take(&key)),
                     None => break,
                 }
             }
@@ -217,14 +243,34 @@ impl WarmPools {
         core.ledger.wake();
         inner.wake_caretaker();
     }
+}
 
-    /// Closes the pool that has been idle longest; whether there was one.
-    pub(super) fn close_one(&self) -> bool {
-        let idle = self.0.lock().longest_idle();
-        let found = idle.is_some();
-        close(idle);
-        found
-    }
+/// All pools of this process that outlive runs.
+static ALL: Mutex<Vec<Weak<Inner>>> = Mutex::new(Vec::new());
+
+fn all() -> MutexGuard<'static, Vec<Weak<Inner>>> {
+    ALL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes the pool on a ledger that has been idle longest, whoever keeps it, other than those that are
+/// spared; whether there was one.
+pub(super) fn close_one(ledger: &Ledger, spared: &[&Key]) -> bool {
+    let is_meant = |key: &Key| key.ledger == ledger.id() && !spared.contains(&key);
+    let keepers: Vec<_> = all().iter().filter_map(Weak::upgrade).collect();
+    let longest = keepers.iter().filter_map(|keeper| {
+        let since = keeper.lock().longest_idle(is_meant)?.1;
+        Some((since, keeper))
+    });
+    let Some((_, keeper)) = longest.min_by_key(|(since, _)| *since) else {
+        return false;
+    };
+    let mut state = keeper.lock();
+    let longest = state.longest_idle(is_meant);
+    let idle = longest.and_then(|(key, _)| state.take(&key));
+    drop(state);
+    let found = idle.is_some();
+    close(idle);
+    found
 }
 
 impl Inner {
@@ -264,7 +310,7 @@ impl Inner {
 
     /// Wakes the thread that closes idle pools, or starts it.
     fn wake_caretaker(self: &Arc<Self>) {
-        let inner = Arc::downgrade(self);
+        let inner = Arc::clone(self);
         let caretaker = self.caretaker.get_or_init(|| {
             let started = std::thread::Builder::new()
                 .name("wasmill-warm".to_owned())
@@ -281,10 +327,12 @@ impl Inner {
     }
 }
 
-fn take_care(pools: &Weak<Inner>) {
-    while let Some(inner) = pools.upgrade() {
-        let next = inner.tidy();
-        drop(inner);
+fn take_care(pools: &Inner) {
+    loop {
+        let next = pools.tidy();
+        if pools.lock().over {
+            return;
+        }
         match next {
             Some(due) => std::thread::park_timeout(due.saturating_duration_since(Instant::now())),
             None => std::thread::park(),
@@ -305,11 +353,11 @@ impl State {
         })
     }
 
-    /// Takes out the pool that has been idle longest.
-    fn longest_idle(&mut self) -> Option<Arc<Core>> {
-        let (key, _) = self.idle().min_by_key(|(_, since)| *since)?;
-        let key = key.clone();
-        self.take(&key)
+    /// The pool that has been idle longest, of those that are meant, and since when.
+    fn longest_idle(&self, is_meant: impl Fn(&Key) -> bool) -> Option<(Key, Instant)> {
+        let idle = self.idle().filter(|(key, _)| is_meant(key));
+        let (key, since) = idle.min_by_key(|(_, since)| *since)?;
+        Some((key.clone(), since))
     }
 
     fn take(&mut self, key: &Key) -> Option<Arc<Core>> {
@@ -348,7 +396,7 @@ impl Wanted {
     pub(super) fn complete(mut self, started: Vec<Arc<Core>>) -> Vec<Arc<Core>> {
         self.complete = true;
         let mut started = started.into_iter();
-        let mut state = self.warm.0.lock();
+        let mut state = self.warm.inner().lock();
         let mut all = Vec::with_capacity(self.keys.len());
         for (key, found) in self.keys.iter().zip(&self.found) {
             let core = match found {
@@ -359,6 +407,13 @@ impl Wanted {
                 },
             };
             if let (Some(key), None) = (key, found) {
+                if state.resets != self.resets {
+                    // It was given up while it started.
+                    state.entries.remove(key);
+                    state.leaving.push((Arc::clone(&core), 1));
+                    all.push(core);
+                    continue;
+                }
                 let entry = Entry::Ready {
                     core: Arc::clone(&core),
                     users: 1,
@@ -369,7 +424,7 @@ impl Wanted {
             all.push(core);
         }
         drop(state);
-        self.warm.0.started.notify_all();
+        self.warm.inner().started.notify_all();
         all
     }
 }
@@ -379,7 +434,7 @@ impl Drop for Wanted {
         if self.complete {
             return;
         }
-        let mut state = self.warm.0.lock();
+        let mut state = self.warm.inner().lock();
         for (key, _) in self
             .keys
             .iter()
@@ -391,7 +446,7 @@ impl Drop for Wanted {
             }
         }
         drop(state);
-        self.warm.0.started.notify_all();
+        self.warm.inner().started.notify_all();
         for core in self.found.iter().flatten() {
             self.warm.give_back(core);
         }
@@ -403,15 +458,17 @@ fn close(cores: impl IntoIterator<Item = Arc<Core>>) {
     cores.into_iter().for_each(|core| core.close());
 }
 
-impl Drop for Inner {
+impl Drop for Owner {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.0.lock();
+        state.over = true;
         let entries = std::mem::take(&mut state.entries);
+        drop(state);
         close(entries.into_values().filter_map(|entry| match entry {
             Entry::Ready { core, .. } => Some(core),
             Entry::Starting => None,
         }));
-        if let Some(caretaker) = self.caretaker.get() {
+        if let Some(caretaker) = self.0.caretaker.get() {
             caretaker.unpark();
         }
     }
@@ -420,7 +477,7 @@ impl Drop for Inner {
 impl fmt::Debug for WarmPools {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WarmPools")
-            .field("limits", &self.0.limits)
+            .field("limits", &self.inner().limits)
             .field("pools", &self.len())
             .finish()
     }

@@ -7,8 +7,11 @@
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use super::answer::answer_here;
 use super::core::Core;
 use super::metrics;
+use super::worker::host_safe;
+use crate::sandbox::Cancel;
 
 /// How often the watchman looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -26,6 +29,8 @@ struct Watched {
     due: Option<Instant>,
     late: u32,
     lost: bool,
+    /// Who may end the work before its time.
+    cancel: Option<Cancel>,
     /// What is told to whoever waits, if the thread does not come back.
     on_loss: Option<OnLoss>,
 }
@@ -38,6 +43,7 @@ impl Default for Watch {
             due: None,
             late: 0,
             lost: false,
+            cancel: None,
             on_loss: None,
         }))
     }
@@ -48,9 +54,11 @@ impl Watch {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A piece of work begins that somebody waits for.
-    pub(super) fn begin(&self, on_loss: impl FnOnce() + Send + 'static) {
-        self.lock().on_loss = Some(Box::new(on_loss));
+    /// A piece of work begins that somebody waits for, until it is cancelled.
+    pub(super) fn begin(&self, cancel: &Cancel, on_loss: impl FnOnce() + Send + 'static) {
+        let mut watched = self.lock();
+        watched.cancel = Some(cancel.clone());
+        watched.on_loss = Some(Box::new(on_loss));
     }
 
     /// The next step of the work takes at most `time`.
@@ -65,6 +73,7 @@ impl Watch {
         let mut watched = self.lock();
         watched.due = None;
         watched.late = 0;
+        watched.cancel = None;
         watched.on_loss = None;
         !watched.lost
     }
@@ -77,7 +86,9 @@ impl Watch {
     /// Looks at the thread once; when it is given up now, what tells whoever waits for it.
     fn look(&self, now: Instant) -> Option<OnLoss> {
         let mut watched = self.lock();
-        if watched.lost || watched.due.is_none_or(|due| now < due) {
+        let cancelled = watched.cancel.as_ref().is_some_and(Cancel::is_cancelled);
+        let over = cancelled || watched.due.is_some_and(|due| now >= due);
+        if watched.lost || !over {
             return None;
         }
         watched.late = watched.late.saturating_add(1);
@@ -112,6 +123,7 @@ pub(super) fn watch(core: Weak<Core>) -> std::io::Result<()> {
 fn keep_watch() {
     let (pools, changed) = WATCHED.get_or_init(Default::default);
     let mut recorded = Instant::now();
+    answer_here();
     loop {
         let mut watched = pools.lock().unwrap_or_else(PoisonError::into_inner);
         watched.retain(|core| core.strong_count() > 0);
@@ -128,16 +140,23 @@ fn keep_watch() {
             recorded = now;
         }
         for core in cores.iter().filter_map(Weak::upgrade) {
-            for (number, place) in core.places().iter().enumerate() {
-                if let Some(tell) = place.watch.look(now) {
-                    core.lose_thread(number);
-                    tell();
-                }
-            }
-            if record {
-                metrics::record(&core);
+            // A program's recorder that panics must not leave all pools without a watchman.
+            if let Err(message) = host_safe(|| look_at(&core, now, record)) {
+                tracing::error!("the watchman of pools panicked: {message}");
             }
         }
         std::thread::sleep(LOOK);
+    }
+}
+
+fn look_at(core: &Core, now: Instant, record: bool) {
+    for (number, place) in core.places().iter().enumerate() {
+        if let Some(tell) = place.watch.look(now) {
+            core.lose_thread(number);
+            tell();
+        }
+    }
+    if record {
+        metrics::record(core);
     }
 }

@@ -111,11 +111,18 @@ impl Worker {
         if tag.cancel.is_cancelled() {
             return Err(self.failed(call, rows, tag, Fault::Cancelled));
         }
+        // It came out of the queue when its run was ending.
+        if tag.is_over() {
+            return Err(self.failed(call, rows, tag, Fault::Closed));
+        }
         loop {
             let fault = match host_safe(|| self.attempt(call, rows, tag)) {
                 Ok(Ok(output)) => {
                     self.failures = 0;
                     return Ok(output);
+                }
+                Ok(Err(Fault::Start(_) | Fault::Restart(_))) if tag.cancel.is_cancelled() => {
+                    Fault::Cancelled
                 }
                 Ok(Err(fault)) => fault,
                 // Whatever state the slot was in when the host's own code failed, it is not trusted.
@@ -124,8 +131,12 @@ impl Worker {
             if matches!(self.cell, Cell::Ready(_)) && !fault.spares_the_slot() {
                 self.lose(&fault);
             }
-            let most = self.core.recipe.budgets.call_retries;
-            if most == 0 || matches!(self.cell, Cell::Ready(_)) || tag.cancel.is_cancelled() {
+            let most = match self.core.is_sequence() {
+                true => 0,
+                false => self.core.recipe.budgets.call_retries,
+            };
+            let over = tag.cancel.is_cancelled() || self.watch().is_lost();
+            if most == 0 || matches!(self.cell, Cell::Ready(_)) || over {
                 return Err(self.failed(call, rows, tag, fault));
             }
             if let Some(end) = self.end() {

@@ -82,7 +82,12 @@ impl Guest {
         store.data_mut().wasi.deadline().listen(cancel);
         arm(&mut store, Instant::now(), limit);
         let faulted = |store: &Store<SlotState>, e: &wasmtime::Error| {
-            fault(store, e, "starting the instance", limit, None)
+            let fault = fault(store, e, "starting the instance", limit, None);
+            let in_guest = e.is::<wasmtime::Trap>() || e.is::<wasmtime::WasmBacktrace>();
+            match fault {
+                Fault::Trap { reason, .. } if !in_guest => Fault::System { reason },
+                fault => fault,
+            }
         };
         let instance = module
             .linked()

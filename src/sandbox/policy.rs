@@ -27,7 +27,8 @@ pub struct Policy {
     pub close_time: Duration,
     /// Bytes copied out of the guest per call. Default 256 MiB.
     pub output_bytes: u64,
-    /// Bytes of log lines per entry into the guest; what is over is dropped and counted. Default 64 KiB.
+    /// Bytes of log lines per entry into the guest, 16 more for each line; a line that is over is dropped
+    /// and counted. Default 64 KiB.
     pub log_bytes: u64,
     /// Folders that the guest may see through WASI preview 1. Default none.
     pub grants: Vec<Grant>,

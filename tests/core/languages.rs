@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow::array::*;
 use arrow::compute::concat_batches;
-use arrow::datatypes::{DataType, Field, Int64Type};
+use arrow::datatypes::{DataType, Field, Int32Type, Int64Type};
 use serde_json::{Value, json};
 use wasmill::{Argument, Call, Fault, LogSink, Module, Policy, Pool, Rows, Stage, StartError};
 
@@ -56,6 +56,7 @@ in_every_language! {
     memory_that_runs_out_is_an_error_of_the_call
     calls_of_one_batch_do_not_disturb_each_other
     a_panic_says_why_and_costs_the_slot
+    what_fails_or_is_bound_anew_leaves_memory_flat
 }
 
 /// The module of a language; `None` where its compiler was missing.
@@ -514,4 +515,40 @@ fn a_panic_says_why_and_costs_the_slot(guest: &Module) {
     assert!(error.to_string().contains("boom at 3"), "{error}");
     assert_eq!(values(&run(&pool, &boom, &[&longs([4])]).array), [Some(4)]);
     assert_eq!(pool.metrics().restarts, 1);
+}
+
+fn what_fails_or_is_bound_anew_leaves_memory_flat(guest: &Module) {
+    let policy = Policy {
+        memory: 32 << 20,
+        output_bytes: 1 << 20,
+        ..Policy::default()
+    };
+    let pool = Pool::builder(guest).policy(policy).start().expect("a pool");
+    let upper = bind(guest, "upper", &[column("t", DataType::Utf8)]);
+    let large: ArrayRef = Arc::new(StringArray::from(vec!["a".repeat(2 << 20)]));
+    let dictionary: ArrayRef = Arc::new(DictionaryArray::<Int32Type>::from_iter([
+        "a".repeat(4 << 10).as_str(),
+        "b",
+    ]));
+    let round = |rounds: u64| {
+        for _ in 0..rounds {
+            let error = through(&pool, &upper, &large).expect_err("too much");
+            assert!(
+                matches!(*error.fault, Fault::OutputTooLarge { .. }),
+                "{error}"
+            );
+            // Every run of a plan binds its calls anew.
+            let identity = bind(
+                guest,
+                "identity",
+                &[column("x", dictionary.data_type().clone())],
+            );
+            let back = through(&pool, &identity, &dictionary).expect("rows");
+            assert_eq!(&back, &dictionary);
+        }
+        pool.metrics().peak_memory_bytes
+    };
+    let warm = round(20);
+    assert_eq!(round(500), warm);
+    assert_eq!(pool.metrics().starts, 1);
 }

@@ -1,6 +1,7 @@
 //! What a slot keeps of a call between batches: its binding, spread-out constants, dictionaries that lie in
 //! guest memory.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{ArrayData, MutableArrayData};
@@ -14,12 +15,33 @@ use crate::sandbox::Guest;
 
 /// A call as this slot knows it.
 pub(super) struct Prepared {
-    pub(super) id: u64,
+    pub(super) bound: Arc<Bound>,
+    /// Grows with each call that is served.
+    pub(super) used: u64,
     pub(super) function: TypedFunc<u32, i32>,
     pub(super) binding: u32,
     pub(super) dictionaries: Vec<PlacedDictionary>,
     /// Constants for functions that do not understand them, as many rows long as were needed so far.
     pub(super) expanded: Vec<Option<ArrayData>>,
+}
+
+/// Calls that a slot knows at most: a warm pool may see ever new ones.
+const MOST_PREPARED: usize = 64;
+
+/// Makes room for another call, in the guest's memory too: forgets the one that was used longest ago.
+pub(super) fn forget_oldest(
+    all: &mut Vec<Prepared>,
+    guest: &mut Guest,
+    limit: Duration,
+) -> Result<(), Fault> {
+    let oldest = all.iter().enumerate().min_by_key(|(_, call)| call.used);
+    let Some((at, _)) = oldest.filter(|_| all.len() >= MOST_PREPARED) else {
+        return Ok(());
+    };
+    for mut dictionary in all.swap_remove(at).dictionaries {
+        dictionary.arena.release(guest, limit)?;
+    }
+    Ok(())
 }
 
 /// Dictionary values that lie in guest memory until other ones come.

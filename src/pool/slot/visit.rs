@@ -23,7 +23,7 @@ use crate::pool::check::check_own_nulls;
 
 /// One call of a visit.
 struct Step<'c> {
-    bound: &'c Bound,
+    bound: &'c Arc<Bound>,
     /// Where it stands among those that the slot has prepared.
     prepared: usize,
     inputs: Vec<Input>,
@@ -69,6 +69,10 @@ impl Slot {
         let mut steps = Vec::new();
         let mut next = 0;
         let passable = self.steps(&call.0, &mut next, &mut steps)?;
+        // Preparing one may have moved another: by now the slot knows them all.
+        for step in &mut steps {
+            step.prepared = self.prepare(step.bound)?;
+        }
         if !passable {
             return self.apart(call, &mut columns.iter(), rows, deadline, counters);
         }
@@ -96,7 +100,7 @@ impl Slot {
     /// Lists the calls, inner ones first; whether results can be passed on in guest memory.
     fn steps<'c>(
         &mut self,
-        bound: &'c Bound,
+        bound: &'c Arc<Bound>,
         column: &mut usize,
         steps: &mut Vec<Step<'c>>,
     ) -> Result<bool, Fault> {
@@ -127,10 +131,10 @@ impl Slot {
                 }
             });
         }
-        let prepared = self.prepare(bound)?;
+        self.prepare(bound)?;
         steps.push(Step {
             bound,
-            prepared,
+            prepared: 0,
             inputs,
         });
         Ok(passable)
@@ -170,7 +174,7 @@ impl Slot {
             return Ok(failed);
         }
         check_own_nulls(call, &own).map_err(|reason| Fault::Arguments { reason })?;
-        self.plain(bound, &own, rows, deadline, counters)
+        self.plain(&call.0, &own, rows, deadline, counters)
     }
 
     fn inner<'a>(
@@ -209,15 +213,16 @@ impl Slot {
             }
         };
         let mut known: Vec<Option<NullBuffer>> = Vec::with_capacity(steps.len());
-        let (mut copy_in, mut guest) = (begun.elapsed(), Duration::ZERO);
+        let mut copy_in = begun.elapsed();
         for (step, place) in steps.iter().zip(&places) {
             let mask = step.mask(nulls, &known, &rows);
             let entered = Instant::now();
             let prepared = self.prepared.get(step.prepared).ok_or(Fault::Closed)?;
             let status = self
                 .guest
-                .enter("the call", limit, &prepared.function, place.call)?;
-            guest = guest.saturating_add(entered.elapsed());
+                .enter("the call", limit, &prepared.function, place.call);
+            add_time(&counters.guest, entered.elapsed());
+            let status = status?;
             add(&counters.calls, 1);
             add(&counters.rows, count as u64);
             if known.len().saturating_add(1) == steps.len() {
@@ -237,7 +242,6 @@ impl Slot {
                 add(&counters.bytes_in, bytes as u64);
                 add(&counters.bytes_out, copied);
                 add_time(&counters.copy_in, copy_in);
-                add_time(&counters.guest, guest);
                 add_time(&counters.copy_out, read.elapsed());
                 return Ok(Visited::Done(output));
             }

@@ -200,3 +200,103 @@ fn extremes_are_refused_or_work() {
     assert!(empty.pools().is_empty() && empty.finish().pools.is_empty());
     assert_clean(&ledger);
 }
+
+#[test]
+fn runs_of_all_kinds_at_once_leave_nothing_and_never_stop() {
+    let ledger = machine();
+    let warm = [
+        WarmLimits {
+            pools: 2,
+            idle: Duration::from_millis(1),
+            calls: Some(5),
+            ..WarmLimits::default()
+        },
+        WarmLimits {
+            idle: Duration::MAX,
+            ..WarmLimits::default()
+        },
+    ]
+    .map(WarmPools::new);
+    let faults = [
+        json!({}),
+        json!({ "trap_at": 2 }),
+        json!({ "spin_at": 3 }),
+        json!({ "init": "trap" }),
+        json!({ "close": "trap" }),
+        json!({ "turns": 1_000 }),
+    ];
+    let (_, call) = faulty(json!({}));
+    let (ended, all) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for thread in 0..8_u64 {
+            let (ledger, warm, faults, call, ended) =
+                (&ledger, &warm, &faults, &call, ended.clone());
+            scope.spawn(move || {
+                let mut random = thread;
+                let mut pick = move |n: u64| {
+                    random = random
+                        .wrapping_mul(6364136223846793005)
+                        .wrapping_add(1442695040888963407);
+                    (random >> 33) % n
+                };
+                for _ in 0..60 {
+                    let pools = (0..1 + pick(3)).map(|_| {
+                        let (pool, _) = faulty(faults[pick(6) as usize].clone());
+                        let pool = pool.slots(slots(1 + pick(2) as usize));
+                        let policy = Policy {
+                            memory: [64 << 20, 600 << 20][pick(2) as usize],
+                            call_time: Duration::from_millis(20),
+                            init_time: Duration::from_secs(5),
+                            close_time: Duration::from_millis(50),
+                            ..Policy::default()
+                        };
+                        let pool = pool.policy(policy);
+                        if pick(4) == 0 { pool.lazy() } else { pool }
+                    });
+                    let pools: Vec<_> = pools.collect();
+                    let cancel = Cancel::default();
+                    let config = RunConfig {
+                        tenant: ["", "a"][pick(2) as usize].to_owned(),
+                        warm: warm.get(pick(3) as usize).cloned(),
+                        admission: [Admission::Fail, Admission::Wait(Duration::MAX)]
+                            [usize::from(pick(5) > 0)],
+                        cancel: cancel.clone(),
+                        ..on(ledger)
+                    };
+                    if pick(10) == 0 {
+                        cancel.cancel();
+                    }
+                    let Ok(run) = Run::start(config, pools) else {
+                        continue;
+                    };
+                    for pool in run.pools() {
+                        for n in 0..pick(6) as i64 {
+                            let kept = run.clone();
+                            let rows = Rows::new(vec![longs([n])], 1);
+                            pool.submit(call, rows, move |_| drop(kept));
+                        }
+                    }
+                    match pick(5) {
+                        0 => run.cancel(),
+                        1 => drop(run.finish()),
+                        2 => warm[0].reset(),
+                        _ => {}
+                    }
+                }
+                let _ = ended.send(());
+            });
+        }
+        for _ in 0..8 {
+            let in_time = all.recv_timeout(Duration::from_secs(120));
+            // The threads that hang would hold up a panic.
+            #[allow(clippy::print_stderr)]
+            in_time.unwrap_or_else(|_| {
+                eprintln!("some threads hang: {:?}", ledger.usage());
+                std::process::abort()
+            });
+        }
+    });
+    drop(warm);
+    until(|| ledger.usage().holders.is_empty());
+    assert_clean(&ledger);
+}

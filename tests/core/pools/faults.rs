@@ -353,6 +353,40 @@ fn a_thread_that_does_not_come_back_is_lost_until_it_does() {
 }
 
 #[test]
+fn cancelling_does_not_wait_for_the_time_of_a_stuck_thread() {
+    let ledger = machine();
+    let (release, stuck) = mpsc::channel::<()>();
+    let stuck = Mutex::new(stuck);
+    let policy = Policy {
+        memory: 64 << 20,
+        call_time: Duration::MAX,
+        ..Policy::default()
+    };
+    let chatty = bind(&module("probe"), "chatty", &[int64()]);
+    let (reached, at) = mpsc::channel();
+    let (pool, _) = faulty(json!({}));
+    let pool = pool.policy(policy).on_log(Arc::new(move |line| {
+        if line.text.starts_with("line") {
+            let _ = reached.send(());
+            let _ = stuck.lock().expect("a lock").recv();
+        }
+    }));
+    let run = run(on(&ledger), vec![pool]);
+    let (send, receive) = mpsc::channel();
+    run.pools()[0].submit(&chatty, Rows::new(vec![longs([1])], 1), move |answer| {
+        let _ = send.send(answer.map(|_| ()));
+    });
+    soon(&at);
+    run.cancel();
+    let fault = soon(&receive).map_err(failing).expect_err("lost");
+    assert!(matches!(fault, Fault::Lost), "{fault}");
+    run.finish();
+    drop(release);
+    until(|| ledger.usage().holders.is_empty());
+    assert_clean(&ledger);
+}
+
+#[test]
 fn cancelling_interrupts_guests_and_answers_what_waits() {
     let ledger = machine();
     let lines = Lines::default();
@@ -475,5 +509,35 @@ fn handles_that_are_dropped_in_any_order_leave_nothing() {
     drop((run, handle));
     drop(send);
     until(|| ledger.usage().holders.is_empty());
+    assert_clean(&ledger);
+}
+
+/// Memory of the process is short where each slot takes 4 GiB of addresses.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_system_without_memory_for_a_slot_is_not_the_guests_fault() {
+    if std::env::var_os("WASMILL_SHORT_OF_ADDRESSES").is_none() {
+        let this = std::env::current_exe().expect("this program");
+        let test = "pools::faults::a_system_without_memory_for_a_slot_is_not_the_guests_fault";
+        let status = std::process::Command::new("sh")
+            .args(["-c", r#"ulimit -v 30000000 && exec "$@""#, "sh"])
+            .arg(this)
+            .args(["--exact", test, "--nocapture", "--test-threads=1"])
+            .env("WASMILL_SHORT_OF_ADDRESSES", "1")
+            .status()
+            .expect("a process");
+        assert!(status.success());
+        return;
+    }
+    let ledger = machine();
+    let pool = || probe("Scale", json!({ "k": 1 }));
+    let error = Run::start(on(&ledger), vec![pool().slots(slots(30))]).expect_err("too many");
+    assert!(
+        matches!(&error, StartError::Slot { fault, .. } if matches!(**fault, Fault::System { .. })),
+        "{error}"
+    );
+    assert!(error.to_string().contains("--slots"), "{error}");
+    assert_clean(&ledger);
+    run(on(&ledger), vec![pool()]).finish();
     assert_clean(&ledger);
 }

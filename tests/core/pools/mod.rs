@@ -2,10 +2,13 @@
 
 mod admission;
 mod attack;
+mod edges;
+mod endings;
 mod faults;
 mod limits;
 mod runs;
 mod scheduling;
+mod sharing;
 mod soak;
 mod warm;
 

@@ -117,6 +117,32 @@ fn stateless_calls_join_a_pool_of_their_module_with_the_same_limits() {
 }
 
 #[test]
+fn equal_builders_of_a_sequence_say_once_that_it_has_one_slot() {
+    let pools = [4, 4].map(|n| probe("Counter", json!({})).slots(slots(n)));
+    let run = run(on(&machine()), pools.into());
+    let notices = run.pools()[0].notices();
+    assert!(
+        matches!(notices, [only] if only.contains("4 slots were asked for")),
+        "{notices:?}"
+    );
+}
+
+#[test]
+fn a_call_of_another_version_of_the_module_is_told_apart() {
+    let [one, two] = ["a", "b"].map(|data| {
+        let body = format!("(data (i32.const 0) {data:?}) {}", crate::guests::IDENTITY);
+        load("twin", &crate::guests::wat(&[record("identity")], &body))
+    });
+    let run = run(on(&machine()), vec![Pool::builder(&one)]);
+    let call = bind(&two, "identity", &[int64()]);
+    let error = through(&run.pools()[0], &call, &longs([1])).expect_err("another module");
+    let text = error.to_string();
+    let digests = [&one, &two].map(|module| module.digest().to_string()[..8].to_owned());
+    assert!(digests.iter().all(|digest| text.contains(digest)), "{text}");
+    assert_eq!(run.finish().pools[0].restarts, 0);
+}
+
+#[test]
 fn a_failure_names_the_run() {
     let config = RunConfig {
         ledger: Some(machine()),

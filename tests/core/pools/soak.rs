@@ -33,7 +33,11 @@ fn soak(ledger: &Ledger, runs: u64, seed: u64) {
         let pick = |n: u64, shift: u32| (random >> shift) % n;
         let (pool, call) = faulty(faults[pick(6, 33) as usize].clone());
         let pools = vec![pool.slots(slots(1 + pick(2, 40) as usize))];
-        let Ok(run) = Run::start(on(ledger), pools) else {
+        let config = RunConfig {
+            warm: (pick(4, 54) == 0).then(|| WarmPools::new(WarmLimits::default())),
+            ..on(ledger)
+        };
+        let Ok(run) = Run::start(config, pools) else {
             continue;
         };
         let stage = Stage::new(&batch(longs([])).schema())

@@ -72,6 +72,61 @@ fn reset_means_fresh_instances() {
 }
 
 #[test]
+fn a_pool_that_starts_during_a_reset_is_not_kept() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let reset = warm.clone();
+    let sink: LogSink = Arc::new(move |line| {
+        if line.text.starts_with("scale init") {
+            reset.reset();
+        }
+    });
+    let pool = probe("Scale", json!({ "k": 2 })).on_log(sink);
+    for _ in 0..2 {
+        let run = run(with(&ledger, &warm), vec![pool.clone()]);
+        assert_eq!(run.finish().pools[0].closes, 1);
+        assert!(warm.is_empty());
+        assert_clean(&ledger);
+    }
+}
+
+#[test]
+fn a_run_on_a_warm_pool_with_a_stuck_slot_waits_for_its_other_calls() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let (release, stuck) = mpsc::channel::<()>();
+    let stuck = Mutex::new(stuck);
+    let (pool, call) = faulty(json!({ "turns": 50_000_000 }));
+    let chatty = bind(&module("probe"), "chatty", &[int64()]);
+    let pool = pool.slots(slots(2)).on_log(Arc::new(move |line| {
+        if line.text.starts_with("line") {
+            let _ = stuck.lock().expect("a lock").recv();
+        }
+    }));
+    let pool = pool.policy(Policy {
+        memory: 64 << 20,
+        call_time: Duration::from_secs(1),
+        ..Policy::default()
+    });
+    let (one, two) = (
+        run(with(&ledger, &warm), vec![pool.clone()]),
+        run(with(&ledger, &warm), vec![pool]),
+    );
+    let error = through(&one.pools()[0], &chatty, &longs([1])).expect_err("lost");
+    assert!(matches!(*error.fault, Fault::Lost), "{error}");
+    let (send, receive) = mpsc::channel();
+    two.pools()[0].submit(&call, Rows::new(vec![longs([1])], 1), move |answer| {
+        let _ = send.send(answer.map(|_| ()));
+    });
+    until(|| ledger.usage().cpus_in_use > Share::ZERO);
+    two.finish();
+    assert!(receive.try_recv().is_ok(), "the call has come to its end");
+    one.finish();
+    assert!(warm.is_empty());
+    drop(release);
+    until(|| ledger.usage().holders.is_empty());
+    assert_clean(&ledger);
+}
+
+#[test]
 fn a_sequence_never_stays() {
     let (ledger, warm) = warm(WarmLimits::default());
     let call = bind(&module("probe"), "ctr", &[]);
@@ -241,4 +296,61 @@ fn cancelling_one_run_leaves_the_pool_to_the_other() {
     assert_eq!(answers.iter().filter(|ok| **ok).count(), 1, "{answers:?}");
     drop((one, two));
     assert_eq!(warm.len(), 1);
+}
+
+/// Says each time that it is asked to bind.
+fn binding() -> Module {
+    let mut record = record("f");
+    record["bind"] = json!("b");
+    let body = format!(
+        r#"
+      (data (i32.const 0) "bind")
+      (func (export "b") (param i32) (result i32)
+        (call $log (i32.const 3) (i32.const 0) (i32.const 4))
+        (i32.const 0))
+      {}"#,
+        crate::guests::IDENTITY.replace("identity", "f")
+    );
+    load("binding", &crate::guests::wat(&[record], &body))
+}
+
+#[test]
+fn a_slot_binds_what_each_run_binds_anew_only_once() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let module = binding();
+    let lines = Lines::default();
+    let sink = lines.sink();
+    for _ in 0..10 {
+        let pool = Pool::builder(&module).on_log(Arc::clone(&sink));
+        let run = run(with(&ledger, &warm), vec![pool]);
+        let call = bind(&module, "f", &[int64()]);
+        through(&run.pools()[0], &call, &longs([1])).expect("a row");
+        assert_eq!(lines.count("bind"), 1);
+    }
+}
+
+#[test]
+fn a_warm_slot_forgets_calls_that_nobody_makes_any_more() {
+    let (ledger, warm) = warm(WarmLimits::default());
+    let module = crate::udfs::module("identity");
+    for n in 0..3_000 {
+        let policy = Policy {
+            memory: 16 << 20,
+            ..Policy::default()
+        };
+        let pool = Pool::builder(&module).policy(policy);
+        let run = run(with(&ledger, &warm), vec![pool]);
+        let texts = StringArray::from(vec![format!("{n:016000}")]);
+        let constant: ArrayRef = Arc::new(DictionaryArray::<arrow::datatypes::Int32Type>::new(
+            Int32Array::from(vec![0]),
+            Arc::new(texts),
+        ));
+        let function = module.manifest().overloads("identity").next().expect("it");
+        let argument = wasmill::Argument::constant(Arc::clone(&constant));
+        let call = module.bind(function, vec![argument]).expect("a call");
+        let out = run.pools()[0].call(&call, Rows::new(vec![], 1));
+        let out = out.unwrap_or_else(|e| panic!("{n}: {e}")).array;
+        assert_eq!(&out, &constant);
+        assert_eq!(run.metrics().pools[0].starts, 1);
+    }
 }
