@@ -11,7 +11,7 @@ use datafusion::prelude::SessionContext;
 use super::admit::AdmitPools;
 use super::function::WasmFunction;
 use super::options::{SqlSettings, UdfOptions};
-use super::split::{PruneCalls, SplitCalls};
+use super::split::{FuseCalls, PruneCalls, SplitCalls};
 use super::{query_planner, to_datafusion};
 use crate::Module;
 
@@ -67,7 +67,10 @@ fn with_own_rules(rules: &[Rule]) -> Vec<Rule> {
     for rule in rules {
         match rule.name() {
             "push_down_limit" => all.push(Arc::new(SplitCalls)),
-            "optimize_projections" => all.push(Arc::new(PruneCalls)),
+            "optimize_projections" => {
+                all.push(Arc::new(PruneCalls));
+                all.push(Arc::new(FuseCalls));
+            }
             _ => {}
         }
         all.push(Arc::clone(rule));

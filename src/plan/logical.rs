@@ -21,14 +21,71 @@ pub enum PoolArgument {
     Each(Expr),
     /// A constant that the call was bound to: it is part of the call and shown here for people.
     Constant(ScalarValue),
+    /// Another call, made in the same visit to the slot. It is part of the call, too.
+    Call(InnerCall),
+}
+
+/// A call that computes an argument of another.
+#[derive(Debug, Clone)]
+pub struct InnerCall {
+    /// The function with its types fixed.
+    call: Call,
+    arguments: Vec<PoolArgument>,
+}
+
+impl InnerCall {
+    fn key(&self) -> (&str, &[FieldRef], &[PoolArgument]) {
+        let udf = &self.call.function().name;
+        (udf, self.call.arguments(), &self.arguments)
+    }
+}
+
+impl PartialEq for InnerCall {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for InnerCall {}
+
+impl Hash for InnerCall {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
 }
 
 impl PoolArgument {
-    /// The expression that is evaluated for each batch, if it is one.
-    pub(super) fn expression(&self) -> Option<&Expr> {
+    /// The expressions that are evaluated for each batch.
+    pub(super) fn expressions(&self) -> Vec<&Expr> {
         match self {
-            PoolArgument::Each(expression) => Some(expression),
-            PoolArgument::Constant(_) => None,
+            PoolArgument::Each(expression) => vec![expression],
+            PoolArgument::Constant(_) => Vec::new(),
+            PoolArgument::Call(inner) => {
+                let arguments = inner.arguments.iter();
+                arguments.flat_map(PoolArgument::expressions).collect()
+            }
+        }
+    }
+
+    fn expressions_mut(&mut self) -> Vec<&mut Expr> {
+        match self {
+            PoolArgument::Each(expression) => vec![expression],
+            PoolArgument::Constant(_) => Vec::new(),
+            PoolArgument::Call(inner) => {
+                let arguments = inner.arguments.iter_mut();
+                arguments.flat_map(PoolArgument::expressions_mut).collect()
+            }
+        }
+    }
+
+    /// How many calls it is.
+    fn calls(&self) -> usize {
+        match self {
+            PoolArgument::Call(inner) => {
+                let own = inner.arguments.iter().map(PoolArgument::calls);
+                own.fold(1, usize::saturating_add)
+            }
+            _ => 0,
         }
     }
 }
@@ -38,6 +95,7 @@ impl fmt::Display for PoolArgument {
         match self {
             PoolArgument::Each(expression) => expression.fmt(f),
             PoolArgument::Constant(value) => value.fmt(f),
+            PoolArgument::Call(inner) => write_call(f, &inner.call, &inner.arguments),
         }
     }
 }
@@ -76,11 +134,39 @@ impl PoolCall {
         }
     }
 
+    /// How many calls of the guest it makes for a batch.
+    pub(super) fn count(&self) -> usize {
+        let inner = self.arguments.iter().map(PoolArgument::calls);
+        inner.fold(1, usize::saturating_add)
+    }
+
+    /// The call with the argument that is the result of `inner` computed by it; `None` where no argument
+    /// is, or its type is another.
+    pub(super) fn fused_with(&self, inner: &PoolCall) -> Option<PoolCall> {
+        let is_result = |argument: &PoolArgument| matches!(argument, PoolArgument::Each(Expr::Column(c)) if c.name == *inner.output.name());
+        let at = self.arguments.iter().position(is_result)?;
+        let takes = self.call.arguments().get(at)?.data_type();
+        if takes != inner.call.result().data_type() {
+            return None;
+        }
+        let mut fused = self.clone();
+        *fused.arguments.get_mut(at)? = PoolArgument::Call(InnerCall {
+            call: inner.call.clone(),
+            arguments: inner.arguments.clone(),
+        });
+        let calls = fused.arguments.iter().map(|argument| match argument {
+            PoolArgument::Call(inner) => Some(inner.call.clone()),
+            _ => None,
+        });
+        fused.call = fused.call.fused(calls.collect());
+        Some(fused)
+    }
+
     /// The expressions in a fixed order: the arguments, the mask, the columns kept of failed rows.
     fn expressions(&self) -> impl Iterator<Item = &Expr> {
         self.arguments
             .iter()
-            .filter_map(PoolArgument::expression)
+            .flat_map(PoolArgument::expressions)
             .chain(&self.mask)
             .chain(self.on_error.kept())
     }
@@ -89,10 +175,7 @@ impl PoolCall {
         let arguments = self
             .arguments
             .iter_mut()
-            .filter_map(|argument| match argument {
-                PoolArgument::Each(expression) => Some(expression),
-                PoolArgument::Constant(_) => None,
-            });
+            .flat_map(PoolArgument::expressions_mut);
         arguments
             .chain(&mut self.mask)
             .chain(self.on_error.kept_mut())
@@ -113,12 +196,7 @@ struct CallKey<'a> {
 
 impl fmt::Display for PoolCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}(", self.call.function().name)?;
-        for (i, argument) in self.arguments.iter().enumerate() {
-            let comma = if i > 0 { ", " } else { "" };
-            write!(f, "{comma}{argument}")?;
-        }
-        f.write_str(")")?;
+        write_call(f, &self.call, &self.arguments)?;
         if let Some(mask) = &self.mask {
             write!(f, " where {mask}")?;
         }
@@ -134,6 +212,15 @@ impl fmt::Display for PoolCall {
             Volatility::Volatile => f.write_str(" volatile"),
         }
     }
+}
+
+fn write_call(f: &mut fmt::Formatter<'_>, call: &Call, arguments: &[PoolArgument]) -> fmt::Result {
+    write!(f, "{}(", call.function().name)?;
+    for (i, argument) in arguments.iter().enumerate() {
+        let comma = if i > 0 { ", " } else { "" };
+        write!(f, "{comma}{argument}")?;
+    }
+    f.write_str(")")
 }
 
 /// Logical node: all columns of the input, then one column per call.
@@ -206,14 +293,22 @@ impl PoolStage {
         if kept.is_empty() {
             return Ok(Some(self.input.clone()));
         }
-        let stage = PoolStage::try_new(self.input.clone(), kept, self.batch_size)?;
-        Ok(Some(
-            PoolStage {
-                ordered: self.ordered,
-                ..stage
-            }
-            .into_plan(),
-        ))
+        let stage = self.rebuilt(self.input.clone(), kept)?;
+        Ok(Some(stage.into_plan()))
+    }
+
+    /// A stage like this with other calls over another input.
+    pub(super) fn rebuilt(&self, input: LogicalPlan, calls: Vec<PoolCall>) -> Result<Self> {
+        let stage = PoolStage::try_new(input, calls, self.batch_size)?;
+        Ok(PoolStage {
+            ordered: self.ordered,
+            ..stage
+        })
+    }
+
+    /// What it reads.
+    pub(super) fn input(&self) -> &LogicalPlan {
+        &self.input
     }
 
     /// Whether rows of a call depend on earlier rows. Then all rows reach it, in order.
@@ -336,11 +431,7 @@ impl UserDefinedLogicalNodeCore for PoolStage {
                 *place = expression;
             }
         }
-        let stage = PoolStage::try_new(without_twin(input), calls, self.batch_size)?;
-        Ok(match self.ordered {
-            true => stage,
-            false => stage.unordered(),
-        })
+        self.rebuilt(without_twin(input), calls)
     }
 
     fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {

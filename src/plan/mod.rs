@@ -43,7 +43,7 @@ pub use create_function::{CreateFunctionError, WasmFunctions};
 pub(crate) use error::find_error;
 pub use error::{core_error, to_datafusion};
 pub use install::{install, prepared, register, register_as};
-pub use logical::{PoolArgument, PoolCall, PoolStage};
+pub use logical::{InnerCall, PoolArgument, PoolCall, PoolStage};
 pub use options::{SqlSettings, UdfOptions};
 pub use physical::PoolStageExec;
 pub use planner::{PoolStagePlanner, query_planner};
@@ -51,4 +51,4 @@ pub use registry::{Patience, PoolRef, Pools};
 pub use row_errors::{
     DeadLetterSink, DeadLetters, ErrorLimit, RowErrorAction, RowErrorPolicy, dead_letter_schema,
 };
-pub use split::{PruneCalls, SplitCalls};
+pub use split::{FuseCalls, PruneCalls, SplitCalls};

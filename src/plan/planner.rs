@@ -57,7 +57,7 @@ impl ExtensionPlanner for PoolStagePlanner {
                     arguments: call
                         .arguments
                         .iter()
-                        .filter_map(PoolArgument::expression)
+                        .flat_map(PoolArgument::expressions)
                         .map(physical)
                         .collect::<Result<_>>()?,
                     shown: call.to_string(),

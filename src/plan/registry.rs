@@ -73,6 +73,24 @@ impl PoolRef {
         }
     }
 
+    /// The pool that serves the calls of both: this, or the other, or none.
+    pub(super) fn shared_with(&self, other: &PoolRef) -> Option<PoolRef> {
+        if self == other {
+            return Some(self.clone());
+        }
+        let (own, others) = (&self.plan()?.forecast, &other.plan()?.forecast);
+        let joins = |guest: &Forecast, host: &Forecast| {
+            guest.identity.may_join(&host.identity) && !host.is_sequence
+        };
+        if joins(others, own) {
+            Some(self.clone())
+        } else if joins(own, others) {
+            Some(other.clone())
+        } else {
+            None
+        }
+    }
+
     /// How it is started, if the plan does that.
     pub(super) fn plan(&self) -> Option<&PlannedPool> {
         self.planned.as_deref()

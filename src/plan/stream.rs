@@ -7,7 +7,7 @@ use std::time::Duration;
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::cast::as_boolean_array;
-use datafusion::common::{DataFusionError, Result, ScalarValue, exec_datafusion_err};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::metrics::{
@@ -182,7 +182,7 @@ impl StagePartition {
             let mut held = Vec::with_capacity(stage.calls.len());
             for (call, queued) in stage.calls.iter().zip(queued?) {
                 let output = received(call, queued.receiver.await)?;
-                stage.refuse_failed_rows(call, &output.row_errors, first_row)?;
+                stage.refuse_failed_rows(call, &output, first_row)?;
                 outputs.push((output, queued.letter_columns));
                 held.push(queued.held);
             }
@@ -229,9 +229,10 @@ impl StagePartition {
     fn refuse_failed_rows(
         &self,
         call: &StartedCall,
-        errors: &[RowError],
+        output: &Output,
         first_row: u64,
     ) -> Result<()> {
+        let errors = &output.row_errors;
         match errors.first().filter(|_| !call.on_error.makes_nulls()) {
             None => Ok(()),
             Some(error) => {
@@ -239,7 +240,11 @@ impl StagePartition {
                     code: error.code,
                     message: error.message.clone(),
                 };
-                Err(self.failure(call, error, first_row, fault))
+                let mut failure = self.failure(call, error, first_row, fault);
+                if let Some(inner) = &output.failed {
+                    failure.place.udf = inner.to_string();
+                }
+                Err(to_datafusion(failure))
             }
         }
     }
@@ -250,12 +255,10 @@ impl StagePartition {
         error: &RowError,
         first_row: u64,
         fault: Fault,
-    ) -> DataFusionError {
+    ) -> CallError {
         let row = first_row.saturating_add(error.row as u64);
-        to_datafusion(
-            call.call
-                .row_failure(&call.pool, self.partition, row, fault),
-        )
+        call.call
+            .row_failure(&call.pool, self.partition, row, fault)
     }
 
     /// The error that ends the run, if the rows that failed are too many.
@@ -274,7 +277,7 @@ impl StagePartition {
                     failed: most.saturating_add(1),
                     message: Some(error.message.clone()),
                 };
-                Err(self.failure(call, error, first_row, fault))
+                Err(to_datafusion(self.failure(call, error, first_row, fault)))
             }
             _ => Ok(()),
         }

@@ -73,6 +73,14 @@ pub(crate) struct Forecast {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PoolIdentity(Identity);
 
+#[cfg(feature = "datafusion")]
+impl PoolIdentity {
+    /// Whether calls without a state that are of this identity can be served by a pool of the other.
+    pub(crate) fn may_join(&self, other: &PoolIdentity) -> bool {
+        self.0.may_join(&other.0)
+    }
+}
+
 impl PoolBuilder {
     /// One slot, default policy, no state.
     pub(super) fn new(module: &Module) -> Self {

@@ -139,7 +139,7 @@ pub(super) async fn read(
         .enumerate()
         .filter_map(|(i, argument)| match argument {
             PoolArgument::Each(expression) => Some(expression.clone().alias(i.to_string())),
-            PoolArgument::Constant(_) => None,
+            PoolArgument::Constant(_) | PoolArgument::Call(_) => None,
         })
         .collect();
     if expressions.is_empty() {

@@ -59,6 +59,7 @@ pub(super) fn part(output: &Output, start: usize, rows: usize) -> Output {
                 ..e.clone()
             })
             .collect(),
+        failed: output.failed.clone(),
     }
 }
 

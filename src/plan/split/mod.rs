@@ -14,6 +14,7 @@
 mod chain;
 mod constants;
 mod expressions;
+mod fuse;
 mod names;
 mod prune;
 
@@ -33,6 +34,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use self::chain::{Chain, Computed, trimmed};
 use self::expressions::{Splitter, has_call, has_sequence, with_columns};
+pub use self::fuse::FuseCalls;
 use self::names::Names;
 pub use self::prune::PruneCalls;
 

@@ -51,26 +51,30 @@ fn names_read(plan: &LogicalPlan) -> Result<HashSet<String>> {
                 Ok(TreeNodeRecursion::Continue)
             })
         })?;
-        // These read columns without naming them.
-        let passes = matches!(
-            node,
-            LogicalPlan::Projection(_)
-                | LogicalPlan::Filter(_)
-                | LogicalPlan::Sort(_)
-                | LogicalPlan::Limit(_)
-                | LogicalPlan::Join(_)
-                | LogicalPlan::Aggregate(_)
-                | LogicalPlan::Window(_)
-                | LogicalPlan::SubqueryAlias(_)
-                | LogicalPlan::Repartition(_)
-                | LogicalPlan::Distinct(Distinct::On(_))
-        );
-        if !passes && as_stage(node).is_none() {
+        if reads_all(node) {
             read.extend(node.inputs().into_iter().flat_map(names));
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(read)
+}
+
+/// Whether a node reads columns without naming them.
+pub(super) fn reads_all(node: &LogicalPlan) -> bool {
+    let passes = matches!(
+        node,
+        LogicalPlan::Projection(_)
+            | LogicalPlan::Filter(_)
+            | LogicalPlan::Sort(_)
+            | LogicalPlan::Limit(_)
+            | LogicalPlan::Join(_)
+            | LogicalPlan::Aggregate(_)
+            | LogicalPlan::Window(_)
+            | LogicalPlan::SubqueryAlias(_)
+            | LogicalPlan::Repartition(_)
+            | LogicalPlan::Distinct(Distinct::On(_))
+    );
+    !passes && as_stage(node).is_none()
 }
 
 fn names(plan: &LogicalPlan) -> impl Iterator<Item = String> {

@@ -77,6 +77,12 @@ cases! {
     a_field_of_a_struct: "SELECT s['n'] AS n, s['twice'] AS twice FROM (SELECT ctr_pair() AS s FROM t)";
     an_outer_join: "SELECT l.a, r.b FROM t l LEFT JOIN t r ON double(l.a) = r.a AND double(r.b) > 4 ORDER BY l.a";
     an_outer_join_with_a_call_over_both_sides: "SELECT l.a, r.a AS other FROM t l LEFT JOIN t r ON l.a < r.a AND gcd(l.a, r.a) > 1 ORDER BY l.a, r.a";
+    three_calls_in_one_visit: "SELECT double(double(plus_two(b))) AS x FROM t";
+    a_stateless_call_joins_the_visit: "SELECT sevenfold(probe.add(a, b)) AS x FROM t";
+    two_inner_calls: "SELECT gcd(gcd(a, 4), gcd(b, 6)) AS x FROM t";
+    inner_texts: "SELECT char_length(upper(c)) AS x FROM t";
+    an_inner_call_that_others_read: "SELECT double(double(a)) AS x, double(a) AS y FROM t";
+    inner_calls_under_a_mask: "SELECT CASE WHEN a > 2 THEN double(double(a)) END AS x FROM t";
 }
 
 #[tokio::test]
@@ -91,4 +97,23 @@ async fn a_lambda_calls_in_place() {
     )
     .await;
     insta::assert_snapshot!("a_lambda_calls_in_place", told);
+}
+
+#[tokio::test]
+async fn a_row_that_fails_in_an_inner_call_names_that_call() {
+    let session = Session::new(1);
+    let error = session
+        .try_rows("SELECT gcd(math.div(100, b), 2) FROM t")
+        .await;
+    let error = error.expect_err("a division by zero").strip_backtrace();
+    assert!(
+        error.contains("`div` of math") && error.contains("row 1"),
+        "{error}"
+    );
+    // Where rows may fail each call is judged by itself.
+    session.rows("SET wasmill.on_error = 'null'").await;
+    let rows = session
+        .values("SELECT gcd(math.div(100, b), 2) FROM t")
+        .await;
+    assert_eq!(rows, [Some(2), None, None, Some(2), Some(2)]);
 }

@@ -42,6 +42,7 @@ impl Session {
         let scaled = [
             ("double", "scale", 2),
             ("plus_two", "plus", 2),
+            ("sevenfold", "scale", 7),
             ("triple", "scale", 3),
         ];
         for (name, udf, k) in scaled {
