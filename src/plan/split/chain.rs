@@ -127,6 +127,8 @@ impl<'n> Chain<'n> {
     /// A column, a literal, or what is as cheap, that has the value of an expression where the mask holds; elsewhere it may
     /// be null.
     pub(super) fn column(&mut self, expression: Expr, mask: &Mask) -> Result<Expr> {
+        // Inside of an expression nobody reads the name.
+        let expression = expression.unalias();
         if matches!(expression, Expr::Column(_) | Expr::Literal(..)) {
             return Ok(expression);
         }
