@@ -4,4 +4,4 @@ mod functions;
 mod planner;
 mod runs;
 mod sequence;
-mod session;
+pub(crate) mod session;
