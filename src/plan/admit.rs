@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
@@ -109,6 +109,7 @@ impl AdmitExec {
                     metrics: self.metrics.clone(),
                     taken: Mutex::default(),
                     ended: AtomicUsize::new(0),
+                    failure: OnceLock::new(),
                     started: OnceCell::new(),
                 });
                 executions.open.push(Arc::clone(&execution));
@@ -221,6 +222,8 @@ struct Execution {
     taken: Mutex<HashSet<usize>>,
     /// Partitions that have come to their end.
     ended: AtomicUsize,
+    /// What ended the run.
+    failure: OnceLock<Arc<DataFusionError>>,
     started: OnceCell<Result<Started, Arc<DataFusionError>>>,
 }
 
@@ -248,6 +251,12 @@ impl Execution {
     fn is_untaken(&self, partition: usize) -> bool {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         !taken.contains(&partition)
+    }
+
+    /// The error that ended the run: what fails after it fails because the run was cancelled.
+    fn first_failure(&self, error: DataFusionError) -> DataFusionError {
+        let first = self.failure.get_or_init(|| Arc::new(error));
+        DataFusionError::Shared(Arc::clone(first))
     }
 
     /// Whether all partitions have been asked for now.
@@ -433,6 +442,7 @@ impl Part {
         let input = match begun.await {
             Ok(input) => input,
             Err(error) => {
+                let error = part.execution.first_failure(error);
                 part.end(true).await;
                 return Err(error);
             }
@@ -445,6 +455,7 @@ impl Part {
                 match input.next().await {
                     Some(Ok(batch)) => Some((Ok(batch), Some((input, part)))),
                     Some(Err(error)) => {
+                        let error = part.execution.first_failure(error);
                         drop(input);
                         part.end(true).await;
                         Some((Err(error), None))

@@ -20,6 +20,7 @@ mod docs;
 #[cfg(feature = "object-store")]
 mod object_stores;
 mod plan;
+mod slt;
 mod sql;
 mod texts;
 mod udf_bpe;

@@ -13,6 +13,7 @@ mod failure;
 mod licences;
 mod other_languages;
 mod process;
+mod slt;
 mod table;
 mod test;
 mod udfs;
@@ -34,6 +35,7 @@ Commands:
   test       Everything that CI tests: format, lints, tests, documentation, licences
   udfs       Build the example UDFs and the test guests to target/udfs/NAME.wasm
   languages  Install the compilers for guests in C, Zig and AssemblyScript to target/languages
+  slt        Fetch DataFusion's own SQL tests, which ours run with UDFs in them
   help       Print this text
 
 `cargo xtask <COMMAND> --help` says more about one command.
@@ -66,6 +68,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "test" => (test::HELP, test::execute),
         "udfs" => (udfs::HELP, udfs::execute),
         "languages" => (other_languages::HELP, other_languages::execute),
+        "slt" => (slt::HELP, slt::execute),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return Ok(());

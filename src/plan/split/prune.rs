@@ -27,12 +27,20 @@ impl OptimizerRule for PruneCalls {
             return Ok(Transformed::no(plan));
         }
         let read = names_read(&plan)?;
+        let mut pruned = false;
         plan.transform_up_with_subqueries(|node| {
             let Some(stage) = as_stage(&node) else {
-                return Ok(Transformed::no(node));
+                // Nodes above remember the columns that they had.
+                return match pruned {
+                    true => node.recompute_schema().map(Transformed::yes),
+                    false => Ok(Transformed::no(node)),
+                };
             };
             match stage.without(|call| !read.contains(call.output.name()))? {
-                Some(plan) => Ok(Transformed::yes(plan)),
+                Some(plan) => {
+                    pruned = true;
+                    Ok(Transformed::yes(plan))
+                }
                 None => Ok(Transformed::no(node)),
             }
         })

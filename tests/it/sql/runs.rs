@@ -232,3 +232,14 @@ async fn a_limit_sends_little_to_the_guests() {
     let sent = metrics.map_or(u64::MAX as usize, |m| m.as_usize());
     assert!(sent <= 200, "{sent} rows\n{}", shown.indent(false));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_error_that_ends_a_run_is_told_not_what_it_cancelled() {
+    let context = session(RunConfig::default(), 2);
+    for _ in 0..20 {
+        // Only the first partition has the row that fails; the others are busy then.
+        let failed = number(&context, "SELECT 10 / (slow(x) - 1) FROM n").await;
+        let message = failed.expect_err("a division by zero");
+        assert!(message.contains("Divide by zero"), "{message}");
+    }
+}

@@ -16,7 +16,7 @@ use wasmill::{Engine, EngineConfig, Module, PoolMetrics, Run};
 use crate::cli::{batch, module};
 
 /// A test guest, compiled once.
-pub(super) fn load(name: &str) -> Module {
+pub(crate) fn load(name: &str) -> Module {
     static ENGINE: LazyLock<Engine> =
         LazyLock::new(|| Engine::new(&EngineConfig::default()).expect("an engine"));
     static LOADED: Mutex<BTreeMap<String, Module>> = Mutex::new(BTreeMap::new());
@@ -26,15 +26,15 @@ pub(super) fn load(name: &str) -> Module {
 }
 
 /// A session that remembers the runs of its queries.
-pub(super) struct Session {
-    pub(super) context: SessionContext,
+pub(crate) struct Session {
+    pub(crate) context: SessionContext,
     runs: Arc<Mutex<Vec<Run>>>,
 }
 
 impl Session {
     /// A session with the functions of the guests `math`, `probe` and `identity`, one state of `probe` with
     /// two init arguments (`double` and `plus_two`, `triple`), and the table `t`.
-    pub(super) fn new(partitions: usize) -> Self {
+    pub(crate) fn new(partitions: usize) -> Self {
         let session = Session::empty(SessionConfig::new().with_target_partitions(partitions));
         for name in ["identity", "math", "probe"] {
             register(&session.context, &load(name), UdfOptions::default()).expect("functions");
@@ -54,7 +54,7 @@ impl Session {
     }
 
     /// A session without functions.
-    pub(super) fn empty(config: SessionConfig) -> Self {
+    pub(crate) fn empty(config: SessionConfig) -> Self {
         let runs = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&runs);
         let observer = RunObserver(Arc::new(move |run: &Run| {
@@ -69,23 +69,23 @@ impl Session {
         Session { context, runs }
     }
 
-    pub(super) fn table(&self, name: &str, rows: RecordBatch) {
+    pub(crate) fn table(&self, name: &str, rows: RecordBatch) {
         self.context.register_batch(name, rows).expect("a table");
     }
 
-    pub(super) async fn try_rows(&self, sql: &str) -> Result<Vec<RecordBatch>> {
+    pub(crate) async fn try_rows(&self, sql: &str) -> Result<Vec<RecordBatch>> {
         self.context.sql(sql).await?.collect().await
     }
 
     /// The rows as a table.
-    pub(super) async fn rows(&self, sql: &str) -> String {
+    pub(crate) async fn rows(&self, sql: &str) -> String {
         let rows = self.try_rows(sql).await;
         let rows = rows.unwrap_or_else(|e| panic!("{sql}: {e}"));
         pretty_format_batches(&rows).expect("a table").to_string()
     }
 
     /// The values of the first column as JSON.
-    pub(super) async fn values(&self, sql: &str) -> Vec<Option<i64>> {
+    pub(crate) async fn values(&self, sql: &str) -> Vec<Option<i64>> {
         use arrow::array::AsArray;
         use arrow::datatypes::Int64Type;
         let rows = self.try_rows(sql).await;
@@ -101,7 +101,7 @@ impl Session {
     }
 
     /// The logical plan after optimizing.
-    pub(super) async fn plan(&self, sql: &str) -> String {
+    pub(crate) async fn plan(&self, sql: &str) -> String {
         let plan = self
             .context
             .sql(sql)
@@ -115,20 +115,25 @@ impl Session {
         )
     }
 
-    pub(super) async fn physical(&self, sql: &str) -> String {
+    pub(crate) async fn physical(&self, sql: &str) -> String {
         let plan = self.context.sql(sql).await.expect(sql);
         let plan = plan.create_physical_plan().await.expect(sql);
         without_digests(&displayable(plan.as_ref()).indent(false).to_string())
     }
 
+    /// Runs since the last time.
+    pub(crate) fn runs(&self) -> usize {
+        std::mem::take(&mut *self.runs.lock().expect("not poisoned")).len()
+    }
+
     /// What the pools of all runs since the last time counted.
-    pub(super) fn pools(&self) -> Vec<PoolMetrics> {
+    pub(crate) fn pools(&self) -> Vec<PoolMetrics> {
         let runs = std::mem::take(&mut *self.runs.lock().expect("not poisoned"));
         runs.iter().flat_map(|run| run.metrics().pools).collect()
     }
 
     /// Rows that guests computed since the last time.
-    pub(super) fn rows_computed(&self) -> u64 {
+    pub(crate) fn rows_computed(&self) -> u64 {
         self.pools().iter().map(|p| p.rows).sum()
     }
 }
@@ -146,7 +151,7 @@ fn without_digests(plan: &str) -> String {
 }
 
 /// Five rows: a from 1 to 5, b with a zero and a null, c a text.
-pub(super) fn numbers() -> RecordBatch {
+pub(crate) fn numbers() -> RecordBatch {
     let a: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3, 4, 5]));
     let b: ArrayRef = Arc::new(Int64Array::from(vec![
         Some(10),
