@@ -12,6 +12,7 @@ mod doctor;
 mod embed;
 mod ending;
 mod failure;
+mod guests;
 mod inspect;
 mod io;
 mod loading;
@@ -26,8 +27,10 @@ mod runtime;
 mod shell;
 mod sql_size;
 mod suggest;
+mod tables;
 mod terminal;
 mod without_effect;
+mod writing;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -131,7 +134,8 @@ pub fn main() -> ExitCode {
 fn parsed(matches: &ArgMatches) -> Result<Cli, clap::Error> {
     let mut cli = Cli::from_arg_matches(matches)?;
     if let (Verb::Run(args), Some((_, run))) = (&mut cli.verb, matches.subcommand()) {
-        args.compression_asked = run.value_source("compression") == Some(ValueSource::CommandLine);
+        args.writing.compression_asked =
+            run.value_source("compression") == Some(ValueSource::CommandLine);
     }
     Ok(cli)
 }
