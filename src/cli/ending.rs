@@ -36,6 +36,14 @@ impl RunKeeper {
         &self.cancel
     }
 
+    /// One whose runs this one ends too, and which can be cancelled by itself.
+    pub(crate) fn child(&self) -> Self {
+        RunKeeper {
+            runs: Arc::clone(&self.runs),
+            cancel: self.cancel.child(),
+        }
+    }
+
     /// Remembers a run that was started.
     pub(crate) fn keep(&self, run: &Run) {
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -82,13 +90,24 @@ pub(crate) fn supervised(
     uploads: &Uploads,
     work: impl Future<Output = Result<(), Failure>> + Send + 'static,
 ) -> Result<(), Failure> {
+    supervised_until(signalled(), runtime, keeper, uploads, work)
+}
+
+/// [`supervised`], with what asks the process to stop.
+pub(crate) fn supervised_until(
+    end: impl Future<Output = Exit>,
+    runtime: Runtime,
+    keeper: &RunKeeper,
+    uploads: &Uploads,
+    work: impl Future<Output = Result<(), Failure>> + Send + 'static,
+) -> Result<(), Failure> {
     let result = runtime.block_on(async {
         // A task of its own: it may wait for the standard input, and signals must be heard meanwhile. The
         // threads of the runtime have the stack that planning needs.
         let mut working = tokio::spawn(work);
         tokio::select! {
             result = &mut working => result.unwrap_or_else(|e| Err(internal(e))),
-            exit = signalled() => {
+            exit = end => {
                 keeper.cancel().cancel();
                 working.abort();
                 // What it had begun to write goes away with it.
@@ -129,6 +148,14 @@ pub(crate) fn internal(error: tokio::task::JoinError) -> Failure {
 
 /// Resolves when the process is asked to stop.
 pub(crate) async fn signalled() -> Exit {
+    tokio::select! {
+        exit = asked_to_end() => exit,
+        _ = tokio::signal::ctrl_c() => Exit::Interrupted,
+    }
+}
+
+/// Resolves when the process is asked to stop by another, or its terminal is gone.
+pub(crate) async fn asked_to_end() -> Exit {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
@@ -140,10 +167,8 @@ pub(crate) async fn signalled() -> Exit {
             return tokio::select! {
                 _ = terminate.recv() => Exit::Terminated,
                 _ = hangup.recv() => Exit::HungUp,
-                _ = tokio::signal::ctrl_c() => Exit::Interrupted,
             };
         }
     }
-    let _ = tokio::signal::ctrl_c().await;
-    Exit::Interrupted
+    std::future::pending().await
 }

@@ -186,6 +186,14 @@ impl CurrentBar {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
     }
 
+    /// Takes the bar away.
+    pub(crate) fn clear(&self) {
+        let bar = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+    }
+
     /// Writes a line to stderr, above the bar where there is one.
     pub(crate) fn say(&self, line: &str) {
         let bar = self
