@@ -35,7 +35,7 @@ pub(crate) async fn write(
         _ => Arc::new(CoalescePartitionsExec::new(plan)),
     };
     let watching = watch(Arc::clone(&plan), bar.clone());
-    let written = collect(io::sink(plan, place, encoding), context).await;
+    let written = collect(io::sink(plan, place, encoding, bar), context).await;
     watching.abort();
     bar.finish_and_clear();
     match written {

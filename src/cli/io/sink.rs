@@ -17,6 +17,7 @@ use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::TryStreamExt;
+use indicatif::ProgressBar;
 use tokio::sync::mpsc;
 
 use super::OutputError;
@@ -32,15 +33,16 @@ enum Piece {
 /// Batches that wait for the disk.
 const WRITE_BEHIND: usize = 2;
 
-/// Puts a sink for `output` over `input`.
+/// Puts a sink for `output` over `input`. The bar goes where the terminal has to have the rows.
 pub(crate) fn sink(
     input: Arc<dyn ExecutionPlan>,
     output: &Output,
     encoding: Encoding,
+    bar: &ProgressBar,
 ) -> Arc<dyn ExecutionPlan> {
     let sink = OutputSink {
         schema: input.schema(),
-        destination: output.destination(),
+        destination: output.destination(bar),
         target: output.name().to_owned(),
         encoding,
     };

@@ -9,6 +9,7 @@ mod prompt;
 mod refusal;
 mod script;
 mod session;
+mod show;
 
 use std::io::{IsTerminal, Read as _};
 use std::path::{Path, PathBuf};

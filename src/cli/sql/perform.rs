@@ -13,7 +13,7 @@ use datafusion::prelude::DataFrame;
 use datafusion::sql::parser::Statement;
 
 use super::session::Session;
-use super::{copy, refusal};
+use super::{copy, refusal, script, show};
 use crate::RunMetrics;
 use crate::cli::ending::{RunKeeper, TO_FINISH, blocking};
 use crate::cli::failure::Failure;
@@ -64,6 +64,7 @@ pub(super) async fn perform(
     let started = Instant::now();
     session.begin(&keeper);
     let is_explain = matches!(statement, Statement::Explain(_));
+    let is_show = script::shows(&statement);
     let (statement, target) = match statement {
         Statement::CopyTo(copy) => copy::taken_apart(copy, &target)?,
         statement => (statement, target),
@@ -85,6 +86,10 @@ pub(super) async fn perform(
         }
         return Ok(Outcome::Done);
     }
+    let plan = match is_show && !target.encoding.format.has_lists() {
+        true => show::with_lists_as_texts(plan).map_err(explained)?,
+        false => plan,
+    };
     let plan = state.create_physical_plan(&plan).await.map_err(explained)?;
     if is_explain && target.plain_plans {
         let plans = collect(plan, state.task_ctx()).await.map_err(explained)?;

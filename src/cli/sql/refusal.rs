@@ -67,7 +67,7 @@ pub(super) fn explained(error: DataFusionError, session: &Session) -> Failure {
     match root {
         DataFusionError::SQL(..) => unreadable(&error),
         DataFusionError::Plan(reason) => unplannable(reason, session),
-        DataFusionError::SchemaError(reason, _) => Failure::usage(reason.to_string()),
+        DataFusionError::SchemaError(reason, _) => in_two(&reason.to_string()),
         DataFusionError::Configuration(reason) => Failure::usage(without_trace(reason)),
         DataFusionError::NotImplemented(reason) => {
             Failure::usage(format!("this cannot be done: {}", without_trace(reason)))
@@ -115,14 +115,44 @@ fn unplannable(reason: &str, session: &Session) -> Failure {
         };
         return Failure::usage(format!("there is no table `{short}`")).hint(hint);
     }
-    match reason.split_once("\nDid you mean ") {
-        Some((what, near)) => {
-            let near = near.trim_end_matches('?').trim_matches('\'');
-            Failure::usage(what.to_owned()).hint(format!(
-                "did you mean `{near}`? SHOW FUNCTIONS lists all functions"
-            ))
+    let unknown = reason
+        .strip_prefix("Invalid function '")
+        .and_then(|rest| rest.split_once('\''));
+    match unknown {
+        Some((name, _)) => {
+            let near = nearest_function(name, session);
+            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+            Failure::usage(format!("there is no function `{name}`"))
+                .hint(format!("{near}SHOW FUNCTIONS lists all functions"))
         }
         None => Failure::usage(reason),
+    }
+}
+
+/// The function whose name is the likeliest to be meant. Exchanged letters are one mistake.
+fn nearest_function(asked: &str, session: &Session) -> Option<String> {
+    let asked = asked.to_lowercase();
+    let most = asked.chars().count().div_ceil(3);
+    session
+        .function_names()
+        .into_iter()
+        .map(|name| {
+            (
+                strsim::damerau_levenshtein(&asked, &name.to_lowercase()),
+                name,
+            )
+        })
+        .filter(|(mistakes, _)| *mistakes <= most)
+        .min()
+        .map(|(_, name)| name)
+}
+
+/// A message, and what it goes on with as a hint.
+fn in_two(text: &str) -> Failure {
+    let text = first_paragraph(text).replace('\n', " ");
+    match text.split_once(". ") {
+        Some((what, hint)) => Failure::usage(what.to_owned()).hint(hint.to_owned()),
+        None => Failure::usage(text.trim_end_matches('.').to_owned()),
     }
 }
 

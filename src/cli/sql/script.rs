@@ -32,10 +32,20 @@ pub(super) fn gives_rows(statement: &Statement) -> bool {
         "SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "EXECUTE",
         "INSERT",
     ];
+    let word = first_word(statement);
+    THAT_DO.iter().any(|known| word == *known)
+}
+
+/// Whether a statement lists what a session has.
+pub(super) fn shows(statement: &Statement) -> bool {
+    first_word(statement) == "SHOW"
+}
+
+fn first_word(statement: &Statement) -> String {
     let text = statement.to_string();
     let text = text.trim_start_matches(['(', ' ']);
     let word = text.split(|c: char| !c.is_ascii_alphabetic()).next();
-    word.is_some_and(|word| THAT_DO.iter().any(|known| word.eq_ignore_ascii_case(known)))
+    word.unwrap_or_default().to_ascii_uppercase()
 }
 
 /// Whether what was typed is whole: a semicolon ends it, outside quotes and comments.

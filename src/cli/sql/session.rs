@@ -66,6 +66,12 @@ impl Session {
         register_modules(&context, &modules, &udf_options, &inits, quiet)?;
         for NamedTable { name, inputs } in tables {
             let input = io::open(&context.state(), &inputs, reading.clone()).await?;
+            if options.reading.delimiter.is_none()
+                && !quiet
+                && let Some(hint) = io::other_delimiter(input.format, &input.table.schema())
+            {
+                say(&format!("note: {name}: {hint}"));
+            }
             context.register_table(TableReference::bare(name), input.table)?;
         }
         Ok(Session {
@@ -116,9 +122,17 @@ impl Session {
         functions.iter().map(line).collect()
     }
 
+    /// Names of functions of every kind.
+    pub(super) fn function_names(&self) -> Vec<String> {
+        let state = self.context.state();
+        let scalar = state.scalar_functions().keys();
+        let others = state.aggregate_functions().keys();
+        let others = others.chain(state.window_functions().keys());
+        scalar.chain(others).cloned().collect()
+    }
+
     /// Names of tables, columns and functions.
     pub(super) async fn names(&self) -> Vec<String> {
-        let state = self.context.state();
         let mut names = self.tables();
         for table in names.clone() {
             let table = TableReference::parse_str(&table);
@@ -127,9 +141,7 @@ impl Session {
                 names.extend(schema.fields().iter().map(|field| identifier(field.name())));
             }
         }
-        names.extend(state.scalar_functions().keys().cloned());
-        names.extend(state.aggregate_functions().keys().cloned());
-        names.extend(state.window_functions().keys().cloned());
+        names.extend(self.function_names());
         names.sort();
         names.dedup();
         names
