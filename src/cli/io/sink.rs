@@ -110,19 +110,26 @@ fn write(
     encoding: &Encoding,
     mut pieces: mpsc::Receiver<Piece>,
 ) -> Result<u64, OutputError> {
+    // Nothing is written, not even a header, where the run fails before it gives anything.
+    let Some(mut piece) = pieces.blocking_recv() else {
+        return Ok(0);
+    };
     let bytes = destination.open().map_err(OutputError::write(target))?;
     let mut encoder = Encoder::create(schema, bytes, encoding).map_err(|e| e.at(target))?;
     let mut rows = 0_u64;
     loop {
-        match pieces.blocking_recv() {
-            Some(Piece::Batch(batch)) => {
+        match piece {
+            Piece::Batch(batch) => {
                 rows = rows.saturating_add(batch.num_rows() as u64);
                 encoder.write(&batch).map_err(|e| e.at(target))?;
             }
-            Some(Piece::End) => break,
+            Piece::End => break,
+        }
+        piece = match pieces.blocking_recv() {
+            Some(next) => next,
             // The run has failed, and what it gave so far is no result.
             None => return Ok(rows),
-        }
+        };
     }
     encoder.finish().map_err(|e| e.at(target))?;
     Ok(rows)

@@ -72,7 +72,7 @@ pub(super) async fn perform(
     let explained = |error| refusal::explained(error, &session);
     let frame = planned(&session, statement).await?;
     let (state, plan) = frame.into_parts();
-    if plan.schema().fields().is_empty() {
+    if is_nothing(&plan) {
         if let Some(run) = finish(&keeper).await? {
             let output = std::path::Path::new("the session");
             let done = Done {
@@ -119,6 +119,11 @@ pub(super) async fn perform(
     };
     report(done, telling.metrics, !telling.summary)?;
     Ok(Outcome::Done)
+}
+
+/// Whether a plan is what is left of a statement that has been carried out.
+fn is_nothing(plan: &LogicalPlan) -> bool {
+    matches!(plan, LogicalPlan::EmptyRelation(_)) && plan.schema().fields().is_empty()
 }
 
 /// The plan of a statement; what only changes the session is done when this returns.
