@@ -16,16 +16,15 @@ use self::data::{batches, made_up, read};
 use self::measure::measure;
 use self::report::Report;
 use super::arguments::ArgOption;
-use super::ending::{RunKeeper, TO_FINISH, blocking, signalled};
-use super::failure::{Exit, Failure};
-use super::io::Format;
+use super::ending::{RunKeeper, blocking, supervised};
+use super::failure::Failure;
+use super::io::{Format, Uploads};
 use super::loading::load;
 use super::options::{at_least_one, bytes, duration, init_args};
 use super::run::session;
 use super::runtime::runtime;
 use super::terminal::progress;
 use super::{json_text, print, say};
-use crate::plan::Pools;
 use crate::{LogSink, Policy, Pool, Run, RunConfig};
 
 const EXAMPLES: &str = "\
@@ -120,32 +119,8 @@ fn bench_duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn execute(args: BenchArgs, json: bool) -> Result<(), Failure> {
     let runtime = runtime(None)?;
     let keeper = RunKeeper::default();
-    let result = runtime.block_on(async {
-        // A task of its own, for the threads of the runtime have the stack that planning needs.
-        let mut benching = tokio::spawn(bench(args, json, keeper.clone()));
-        tokio::select! {
-            result = &mut benching => result.unwrap_or_else(|e| Err(Failure {
-                exit: Exit::Failed,
-                message: format!("internal error: {e}"),
-                hint: None,
-            })),
-            exit = signalled() => {
-                keeper.cancel().cancel();
-                benching.abort();
-                Err(Failure::stopped(exit))
-            }
-        }
-    });
-    let stopped = result
-        .as_ref()
-        .is_err_and(|failure| failure.exit.is_signal());
-    keeper.finish(if stopped {
-        Duration::from_millis(500)
-    } else {
-        TO_FINISH
-    });
-    runtime.shutdown_timeout(Duration::from_millis(100));
-    result
+    let work = bench(args, json, keeper.clone());
+    supervised(runtime, &keeper, &Uploads::default(), work)
 }
 
 async fn bench(args: BenchArgs, json: bool, keeper: RunKeeper) -> Result<(), Failure> {
@@ -158,7 +133,7 @@ async fn bench(args: BenchArgs, json: bool, keeper: RunKeeper) -> Result<(), Fai
         .max()
         .copied()
         .unwrap_or(NonZeroUsize::MIN);
-    let planning = session(most, Pools::default());
+    let planning = session(most);
     let (bound, data) = match args.input.is_empty() {
         true => made_up(&module, &args, most.get(), &planning)?,
         false => read(&module, &args, &planning).await?,

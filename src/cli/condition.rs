@@ -83,7 +83,7 @@ pub(crate) fn explain(condition: Option<&str>, error: DataFusionError) -> Failur
 }
 
 /// What happened to an expression, and what to do about it.
-fn uncomputable(root: &DataFusionError) -> Option<(String, &'static str)> {
+pub(crate) fn uncomputable(root: &DataFusionError) -> Option<(String, &'static str)> {
     let DataFusionError::ArrowError(error, _) = root else {
         return None;
     };

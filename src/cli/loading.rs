@@ -16,7 +16,16 @@ pub(crate) fn engine(debug_lines: bool) -> Result<Engine, Failure> {
 
 /// Loads a module; what is wrong with it is told with its path.
 pub(crate) fn load(path: &Path, debug_lines: bool) -> Result<Module, Failure> {
-    Module::from_file(&engine(debug_lines)?, path).map_err(|e| {
+    load_as(&engine(debug_lines)?, None, path)
+}
+
+/// Loads a module under a name, or that of its file.
+pub(crate) fn load_as(engine: &Engine, name: Option<&str>, path: &Path) -> Result<Module, Failure> {
+    let module = match name {
+        Some(name) => Module::from_file_as(engine, name, path),
+        None => Module::from_file(engine, path),
+    };
+    module.map_err(|e| {
         let failure = Failure::from(e);
         match failure.exit {
             Exit::Module => failure.hint(format!("the module is {}", path.display())),

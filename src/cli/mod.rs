@@ -12,6 +12,7 @@ mod doctor;
 mod embed;
 mod ending;
 mod failure;
+mod guests;
 mod inspect;
 mod io;
 mod loading;
@@ -24,10 +25,13 @@ mod row_errors;
 mod run;
 mod runtime;
 mod shell;
+mod sql;
 mod sql_size;
 mod suggest;
+mod tables;
 mod terminal;
 mod without_effect;
+mod writing;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -81,6 +85,8 @@ struct Shared {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Run(Box<run::RunArgs>),
+    Sql(Box<sql::SqlArgs>),
+    Explain(Box<sql::ExplainArgs>),
     Inspect(inspect::InspectArgs),
     Check(check::CheckArgs),
     Bench(Box<bench::BenchArgs>),
@@ -130,8 +136,16 @@ pub fn main() -> ExitCode {
 /// The command line as a value. Of options that are settings too it notes whether they were given.
 fn parsed(matches: &ArgMatches) -> Result<Cli, clap::Error> {
     let mut cli = Cli::from_arg_matches(matches)?;
-    if let (Verb::Run(args), Some((_, run))) = (&mut cli.verb, matches.subcommand()) {
-        args.compression_asked = run.value_source("compression") == Some(ValueSource::CommandLine);
+    if let Some((_, verb)) = matches.subcommand() {
+        let writing = match &mut cli.verb {
+            Verb::Run(args) => Some(&mut args.writing),
+            Verb::Sql(args) => Some(&mut args.writing),
+            _ => None,
+        };
+        if let Some(writing) = writing {
+            writing.compression_asked =
+                verb.value_source("compression") == Some(ValueSource::CommandLine);
+        }
     }
     Ok(cli)
 }
@@ -144,6 +158,8 @@ fn execute(
 ) -> Result<(), Failure> {
     match verb {
         Verb::Run(args) => run::execute(*args),
+        Verb::Sql(args) => sql::execute(*args, shared.json),
+        Verb::Explain(args) => sql::explain(*args, shared.verbose > 0, shared.json),
         Verb::Inspect(args) => inspect::execute(&args, shared.json),
         Verb::Check(args) => check::execute(&args, shared.json),
         Verb::Bench(args) => bench::execute(*args, shared.json),

@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::options::{bytes, duration};
+use crate::plan::UdfOptions;
 use crate::{
     Admission, Budgets, Cancel, DeviceTotal, Ledger, Machine, PoolBuilder, RunConfig, Share,
     SlotResources,
@@ -62,22 +63,38 @@ const HEADING: &str = "Pool options";
 impl PoolOptions {
     /// Gives a pool what was asked for.
     pub(crate) fn apply(&self, builder: PoolBuilder) -> PoolBuilder {
-        let budgets = Budgets {
+        builder
+            .resources(self.resources())
+            .budgets(self.budgets())
+            .queue_bytes(self.queue)
+    }
+
+    /// Gives functions of SQL what was asked for.
+    pub(crate) fn apply_to_udfs(&self, options: UdfOptions) -> UdfOptions {
+        UdfOptions {
+            resources: self.resources(),
+            budgets: self.budgets(),
+            queue_bytes: self.queue,
+            ..options
+        }
+    }
+
+    fn budgets(&self) -> Budgets {
+        Budgets {
             init_retries: self.init_retries,
             call_retries: self.restarts,
             trap_restarts: self.restarts,
             slot_restarts: self.restarts,
             ..Budgets::default()
-        };
-        let resources = SlotResources {
+        }
+    }
+
+    fn resources(&self) -> SlotResources {
+        SlotResources {
             cpus: self.cpus,
             gpus: self.gpus,
             device_memory: self.device_memory,
-        };
-        builder
-            .resources(resources)
-            .budgets(budgets)
-            .queue_bytes(self.queue)
+        }
     }
 
     /// A run that ends when `cancel` says so.

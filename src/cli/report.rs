@@ -34,8 +34,14 @@ pub(crate) struct Done<'a> {
     pub(crate) bytes: Option<u64>,
     /// From the start of the command.
     pub(crate) time: Duration,
-    /// What its pools did.
-    pub(crate) run: RunMetrics,
+    /// What its pools did, where it had any.
+    pub(crate) run: Option<RunMetrics>,
+}
+
+impl Done<'_> {
+    fn pools(&self) -> &[PoolMetrics] {
+        self.run.as_ref().map_or(&[], |run| &run.pools)
+    }
 }
 
 #[derive(Serialize)]
@@ -67,7 +73,7 @@ pub(crate) fn report(
     match form {
         None => Ok(()),
         Some(MetricsForm::Text) => {
-            done.run.pools.iter().for_each(|p| say(&p.to_string()));
+            done.pools().iter().for_each(|p| say(&p.to_string()));
             Ok(())
         }
         Some(MetricsForm::Json) => {
@@ -77,13 +83,13 @@ pub(crate) fn report(
                 seconds,
                 output,
                 output_bytes: done.bytes,
-                pools: done.run.pools,
+                pools: done.pools().to_vec(),
             };
             show(&json_text(&metrics)?, done.bytes)
         }
         Some(MetricsForm::Prometheus) => {
-            let text = done.run.to_prometheus();
-            show(text.trim_end(), done.bytes)
+            let text = done.run.as_ref().map(RunMetrics::to_prometheus);
+            show(text.unwrap_or_default().trim_end(), done.bytes)
         }
     }
 }

@@ -13,29 +13,26 @@ use datafusion::common::{Column, Result as PlanResult, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
-use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::SessionConfig;
-use indicatif::ProgressBar;
 
 use super::arguments::{ArgOption, BoundCall, bind};
 use super::columns::{OutputColumn, choose};
 use super::condition;
-use super::ending::{RunKeeper, TO_FINISH, blocking, signalled};
-use super::failure::{Exit, Failure, is_broken_pipe};
-use super::io::{self, CsvDialect, Encoding, Format, Input, Output, ReadOptions, Uploads, shown};
+use super::ending::{RunKeeper, TO_FINISH, blocking, supervised};
+use super::failure::{Exit, Failure};
+use super::guests::{GuestOptions, log_to_stderr};
+use super::io::{self, Encoding, Format, Input, Output, ReadOptions, Uploads};
 use super::loading::load;
-use super::options::{
-    Compression, EnvOption, GrantOption, at_least_one, bytes, delimiter, duration, init_args,
-    threads,
-};
-use super::pools::{self, PoolOptions};
-use super::report::{Done, MetricsForm, report, rows_written};
+use super::options::{duration, init_args, threads};
+use super::report::{Done, MetricsForm, report};
 use super::row_errors::{OnError, RowErrors};
 use super::runtime::runtime;
-use super::terminal::progress;
-use super::{say, without_effect};
-use crate::plan::{ErrorLimit, Patience, PoolCall, PoolStage, Pools, query_planner};
-use crate::{LogSink, Module, Policy, Pool, PoolBuilder, Run};
+use super::say;
+use super::tables::{InputOptions, OutputOptions};
+use super::terminal::{CurrentBar, progress};
+use super::writing::{self, Written};
+use crate::plan::{ErrorLimit, Patience, PoolCall, PoolRef, PoolStage, prepared};
+use crate::{Module, Pool, PoolBuilder};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,37 +78,11 @@ pub(crate) struct RunArgs {
     #[arg(short, long = "input", value_name = "FILE")]
     input: Vec<PathBuf>,
 
-    /// Output file, its address in a store, or - for the standard output [default: -]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    #[command(flatten)]
+    reading: InputOptions,
 
-    /// Format of the input [default: by content, then extension]
-    #[arg(long, value_parser = Format::input_parser(), value_name = "FORMAT")]
-    input_format: Option<Format>,
-
-    /// Text that stands for a null in CSV input, beside nothing at all; may be given several times
-    #[arg(long, value_name = "TEXT")]
-    null: Vec<String>,
-
-    /// What separates the fields of CSV input: one character, or \t [default: a comma; a tab in .tsv files]
-    #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
-    delimiter: Option<u8>,
-
-    /// CSV input without a header line: the columns are column_1, column_2 and so on
-    #[arg(long)]
-    no_header: bool,
-
-    /// Format of the output [default: by extension; table on a terminal, csv into a pipe]
-    #[arg(long, value_enum, value_name = "FORMAT")]
-    format: Option<Format>,
-
-    /// Compression of Parquet output
-    #[arg(long, value_enum, value_name = "CODEC", default_value_t)]
-    compression: Compression,
-
-    /// Whether the compression was asked for on the command line, where it must have an effect.
-    #[arg(skip)]
-    pub(crate) compression_asked: bool,
+    #[command(flatten)]
+    pub(crate) writing: OutputOptions,
 
     /// Argument of a parameter: a column, or lit:VALUE for a constant [default: the column named like the parameter]
     ///
@@ -165,46 +136,12 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     flush: Option<Duration>,
 
-    /// Number of slots: instances that run at once
-    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::MIN, value_parser = at_least_one, allow_negative_numbers = true)]
-    slots: NonZeroUsize,
-
-    /// Most rows per call of the guest [default: what the UDF asks for, else 8192]
-    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
-    batch_size: Option<NonZeroUsize>,
-
     /// Arguments of a stateful UDF's init: JSON, or @FILE
     #[arg(long, value_name = "JSON|@FILE")]
     init: Option<String>,
 
-    /// Most memory of a slot, with its unit
-    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
-    memory: u64,
-
-    /// Most time of one call
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
-    timeout: Duration,
-
-    /// Most time that a slot takes to start, its init included
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
-    init_timeout: Duration,
-
-    /// Write rows as soon as they are computed, not in the order of the input
-    #[arg(long)]
-    unordered: bool,
-
     #[command(flatten)]
-    pools: PoolOptions,
-
-    /// Folder that the guest may see, and the name it has there; with :rw it may write too
-    ///
-    /// For modules built for wasm32-wasip1. Without a grant a guest sees no file at all.
-    #[arg(long, value_name = "HOST::GUEST[:rw]")]
-    grant: Vec<GrantOption>,
-
-    /// Environment variable that the guest sees; it sees none of this process's
-    #[arg(long, value_name = "NAME=VALUE")]
-    env: Vec<EnvOption>,
+    guests: GuestOptions,
 
     /// Threads that read, plan and write; slots have threads of their own [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = threads, allow_negative_numbers = true)]
@@ -233,90 +170,39 @@ const LARGEST_SCAN: usize = 1 << 16;
 /// Rows per call where neither the user nor the UDF says.
 const DEFAULT_BATCH: NonZeroUsize = NonZeroUsize::new(8_192).unwrap();
 
-/// Most time to take back what was sent to a store.
-const SETTLING: Duration = Duration::from_secs(10);
-
 pub(crate) fn execute(args: RunArgs) -> Result<(), Failure> {
     let runtime = runtime(args.threads)?;
     let keeper = RunKeeper::default();
     let uploads = Uploads::default();
-    let result = runtime.block_on(async {
-        // A task of its own: it may wait for the standard input, and signals must be heard meanwhile.
-        let mut running = tokio::spawn(run(Arc::new(args), keeper.clone(), uploads.clone()));
-        tokio::select! {
-            result = &mut running => result.unwrap_or_else(|e| Err(Failure {
-                exit: Exit::Failed,
-                message: format!("internal error: {e}"),
-                hint: None,
-            })),
-            exit = signalled() => {
-                keeper.cancel().cancel();
-                running.abort();
-                // What it had begun to write goes away with it.
-                let _ = tokio::time::timeout(Duration::from_millis(500), running).await;
-                Err(Failure::stopped(exit))
-            }
-        }
-    });
-    let stopped = result
-        .as_ref()
-        .is_err_and(|failure| failure.exit.is_signal());
-    if stopped {
-        // Whoever asks again does not want to wait for a guest.
-        runtime.spawn(async { std::process::exit(signalled().await as i32) });
-    }
-    runtime.block_on(uploads.settle(SETTLING));
-    keeper.finish(if stopped {
-        Duration::from_millis(500)
-    } else {
-        TO_FINISH
-    });
-    runtime.shutdown_timeout(Duration::from_millis(100));
-    result
+    let work = run(Arc::new(args), keeper.clone(), uploads.clone());
+    supervised(runtime, &keeper, &uploads, work)
 }
 
 async fn run(args: Arc<RunArgs>, keeper: RunKeeper, uploads: Uploads) -> Result<(), Failure> {
     let started = Instant::now();
     let encoding = Encoding {
-        format: output_format(&args)?,
-        compression: args.compression.codec(),
         live: args.flush.is_some(),
+        ..args.writing.encoding()?
     };
-    if args.compression_asked {
-        without_effect::check_compression(encoding.format)?;
-    }
-    pools::check(&args.pools)?;
+    args.guests.check()?;
     let inputs = inputs(&args)?;
     let init = init_args(args.init.as_deref())?;
     let path = args.module.clone();
     let debug_lines = args.debug_lines;
     let module = blocking(move || load(&path, debug_lines)).await?;
-    let wasi_options = [
-        ("--grant", !args.grant.is_empty()),
-        ("--env", !args.env.is_empty()),
-    ];
-    without_effect::check_wasi(wasi_options, &module)?;
+    args.guests.check_wasi(std::slice::from_ref(&module))?;
 
     // All that can be wrong with the command is found out before a slot is started.
-    let planning = session(DEFAULT_BATCH, Pools::default());
+    let planning = session(DEFAULT_BATCH);
     let options = ReadOptions {
-        format: args.input_format,
         patience: args.flush,
-        csv: CsvDialect {
-            delimiter: args.delimiter,
-            header: !args.no_header,
-            nulls: args.null.clone(),
-        },
+        ..args.reading.read()
     };
     let input = io::open(&planning, &inputs, options).await?;
-    let csv_options = [
-        ("--null", !args.null.is_empty()),
-        ("--delimiter", args.delimiter.is_some()),
-        ("--no-header", args.no_header),
-    ];
-    without_effect::check_dialect(csv_options, input.format)?;
+    args.reading.check(input.format)?;
     let schema = input.table.schema();
     let separator = args
+        .reading
         .delimiter
         .is_none()
         .then(|| io::other_delimiter(input.format, &schema))
@@ -336,7 +222,7 @@ async fn run(args: Arc<RunArgs>, keeper: RunKeeper, uploads: Uploads) -> Result<
     let output = Arc::new(bound.call.result().as_ref().clone().with_name(&name));
     let others: Vec<&Path> = inputs
         .iter()
-        .chain(&args.output)
+        .chain(&args.writing.output)
         .map(PathBuf::as_path)
         .collect();
     let row_errors = RowErrors::new(
@@ -349,7 +235,7 @@ async fn run(args: Arc<RunArgs>, keeper: RunKeeper, uploads: Uploads) -> Result<
         &others,
     )?;
     let rows = scan(&input, &args, &planning)?;
-    let place = Output::create(args.output.as_deref(), encoding.format, &uploads).await?;
+    let place = Output::create(args.writing.output.as_deref(), encoding.format, &uploads).await?;
     let columns_out = output_schema(&columns, &output, &schema);
     io::check_columns(&columns_out, &encoding, place.name())?;
 
@@ -359,23 +245,16 @@ async fn run(args: Arc<RunArgs>, keeper: RunKeeper, uploads: Uploads) -> Result<
         (Some(_), _) => None,
     };
     let bar = progress(expected, args.quiet);
-    let starting = pool_builder(&args, &module, &bound, init, &bar);
-    let config = args.pools.run_config(keeper.cancel());
-    let run = blocking(move || Ok(Run::start(config, vec![starting])?)).await?;
-    keeper.keep(&run);
-    let [pool] = run.pools() else {
-        unreachable!("a pool for each builder");
-    };
-    pool.notices()
-        .iter()
-        .for_each(|notice| say(&format!("note: {notice}")));
+    let lines = CurrentBar::default();
+    lines.set(&bar);
+    let pool = pool_builder(&args, &module, &bound, init, &lines);
     let batch_size = args
+        .guests
         .batch_size
         .or_else(|| bound.call.function().batch_size.and_then(NonZeroUsize::new))
         .unwrap_or(DEFAULT_BATCH);
-    let mut pools = Pools::default();
     let call = PoolCall {
-        pool: pools.add(pool.clone()),
+        pool: PoolRef::planned(pool)?,
         call: bound.call,
         arguments: bound.arguments,
         mask: None,
@@ -383,14 +262,17 @@ async fn run(args: Arc<RunArgs>, keeper: RunKeeper, uploads: Uploads) -> Result<
         qualifier: Some(TableReference::bare(RESULT)),
         output,
     };
-    let mut session = session(batch_size, pools);
+    let mut session = session(batch_size);
+    let config = session.config_mut();
+    config.set_extension(Arc::new(args.guests.pools.run_config(keeper.cancel())));
+    config.set_extension(Arc::new(keeper.observer()));
     if let Some(letters) = &row_errors.letters {
-        session.config_mut().set_extension(Arc::new(letters.sink()));
+        config.set_extension(Arc::new(letters.sink()));
     }
     if let Some(time) = args.flush {
-        session.config_mut().set_extension(Arc::new(Patience(time)));
+        config.set_extension(Arc::new(Patience(time)));
     }
-    let plan = logical_plan(rows, call, batch_size, &columns, args.unordered)?;
+    let plan = logical_plan(rows, call, batch_size, &columns, args.guests.unordered)?;
     let planned = session.create_physical_plan(&plan).await;
     let plan = match (planned, &args.condition) {
         (Ok(plan), _) => plan,
@@ -398,17 +280,10 @@ async fn run(args: Arc<RunArgs>, keeper: RunKeeper, uploads: Uploads) -> Result<
         (Err(error), Some(text)) => return Err(condition::unplannable(text, &error)),
         (Err(error), None) => return Err(error.into()),
     };
-    let stage = Arc::clone(&plan);
-    let plan = io::sink(plan, &place, encoding);
-
-    let watching = watch(stage, bar.clone());
-    let written = collect(plan, session.task_ctx()).await;
-    watching.abort();
-    bar.finish_and_clear();
+    let written = writing::write(plan, session.task_ctx(), &place, encoding, &bar).await;
     let rows = match written {
-        Ok(batches) => rows_written(&batches),
-        // Whoever reads the output has seen enough.
-        Err(error) if is_broken_pipe(&error) => return Ok(()),
+        Ok(Written::Rows(rows)) => rows,
+        Ok(Written::Closed) => return Ok(()),
         Err(error) => return Err(condition::explain(args.condition.as_deref(), error)),
     };
     let name = place.name().to_owned();
@@ -428,7 +303,7 @@ async fn run(args: Arc<RunArgs>, keeper: RunKeeper, uploads: Uploads) -> Result<
         output: &name,
         bytes,
         time: started.elapsed(),
-        run: metrics.unwrap_or_else(|| run.metrics()),
+        run: metrics,
     };
     report(done, args.metrics, args.quiet)
 }
@@ -459,26 +334,8 @@ fn explain_text(failure: Failure, format: Format) -> Failure {
     failure.hint(hint)
 }
 
-fn output_format(args: &RunArgs) -> Result<Format, Failure> {
-    let file = args
-        .output
-        .as_deref()
-        .filter(|path| *path != Path::new(io::STANDARD));
-    match (args.format, file) {
-        (Some(format), _) => Ok(format),
-        (None, Some(path)) => Format::of_name(&shown(path)).ok_or_else(|| {
-            Failure::usage(format!(
-                "the format of {} is not known from its name",
-                shown(path).display()
-            ))
-            .hint("name it with --format, or use the extension .parquet, .csv, .json, .jsonl, .arrow or .arrows")
-        }),
-        (None, None) if std::io::stdout().is_terminal() => Ok(Format::Table),
-        (None, None) => Ok(Format::Csv),
-    }
-}
-
-pub(super) fn session(batch_size: NonZeroUsize, pools: Pools) -> SessionState {
+/// A session for one pool stage over tables that are read in order.
+pub(super) fn session(batch_size: NonZeroUsize) -> SessionState {
     // Batches of the scan hold a whole number of calls where that is not wasteful, so that cutting
     // them to size copies nothing.
     let scan = match DEFAULT_BATCH.get().checked_div(batch_size.get()) {
@@ -490,16 +347,15 @@ pub(super) fn session(batch_size: NonZeroUsize, pools: Pools) -> SessionState {
     // One partition keeps the order of the rows.
     let mut config = SessionConfig::new()
         .with_target_partitions(1)
-        .with_batch_size(scan)
-        .with_extension(Arc::new(pools));
+        .with_batch_size(scan);
     let parquet = &mut config.options_mut().execution.parquet;
     parquet.schema_force_view_types = false;
     parquet.skip_metadata = false;
-    SessionStateBuilder::new()
+    let state = SessionStateBuilder::new()
         .with_config(config)
         .with_default_features()
-        .with_query_planner(query_planner())
-        .build()
+        .build();
+    prepared(state)
 }
 
 fn output_schema(
@@ -519,38 +375,19 @@ fn pool_builder(
     module: &Module,
     bound: &BoundCall,
     init: Option<serde_json::Value>,
-    bar: &ProgressBar,
+    lines: &CurrentBar,
 ) -> PoolBuilder {
-    let policy = Policy {
-        memory: args.memory,
-        call_time: args.timeout,
-        init_time: args.init_timeout,
-        grants: args.grant.iter().map(|g| g.0.clone()).collect(),
-        environment: args.env.iter().map(|v| v.0.clone()).collect(),
-        ..Policy::default()
-    };
     let builder = Pool::builder(module)
         .name(&args.udf)
-        .slots(args.slots)
-        .policy(policy)
+        .slots(args.guests.slots)
+        .policy(args.guests.policy())
         .state_for(&bound.call)
-        .on_log(log_to_stderr(bar.clone()));
-    let builder = args.pools.apply(builder);
+        .on_log(log_to_stderr(lines));
+    let builder = args.guests.pools.apply(builder);
     match init {
         Some(init) => builder.init_args(init),
         None => builder,
     }
-}
-
-/// Lines of guests, above the bar where there is one.
-fn log_to_stderr(bar: ProgressBar) -> LogSink {
-    Arc::new(move |line| {
-        let text = format!(
-            "{}: [{} slot {}] {}",
-            line.level, line.pool, line.slot, line.text
-        );
-        bar.suspend(|| say(&text));
-    })
 }
 
 /// The rows of the input that are asked for.
@@ -586,15 +423,4 @@ fn logical_plan(
         OutputColumn::Result => Expr::Column(Column::new(Some(RESULT), &result)),
     });
     LogicalPlanBuilder::from(stage).project(chosen)?.build()
-}
-
-/// Moves the bar along with the rows that have come out of the plan.
-fn watch(plan: Arc<dyn ExecutionPlan>, bar: ProgressBar) -> tokio::task::JoinHandle<()> {
-    tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(Duration::from_millis(100));
-        loop {
-            ticks.tick().await;
-            bar.set_position(plan.metrics().and_then(|m| m.output_rows()).unwrap_or(0) as u64);
-        }
-    })
 }

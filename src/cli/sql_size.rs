@@ -31,7 +31,7 @@ pub(crate) fn check_size(sql: &str) -> Result<(), String> {
     }
 }
 
-/// The most words and signs that may depend on each other. What commas separate does not.
+/// The most words and signs that may depend on each other. What commas or semicolons separate does not.
 fn longest_chain(tokens: &[Token]) -> usize {
     /// Within a pair of brackets: the part since the last comma, and the longest before.
     #[derive(Default)]
@@ -44,7 +44,7 @@ fn longest_chain(tokens: &[Token]) -> usize {
     for token in tokens {
         match token {
             Token::Whitespace(_) => {}
-            Token::Comma => {
+            Token::Comma | Token::SemiColon => {
                 level.longest = level.longest.max(level.part);
                 level.part = 0;
             }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -173,6 +174,38 @@ pub(crate) fn progress(rows: Option<usize>, quiet: bool) -> ProgressBar {
         bar.enable_steady_tick(Duration::from_millis(200));
     }
     bar
+}
+
+/// The bar of what is done now, for those who write lines meanwhile.
+#[derive(Clone, Default)]
+pub(crate) struct CurrentBar(Arc<Mutex<Option<ProgressBar>>>);
+
+impl CurrentBar {
+    /// Another bar.
+    pub(crate) fn set(&self, bar: &ProgressBar) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn clear(&self) {
+        let bar = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    /// Writes a line to stderr, above the bar where there is one.
+    pub(crate) fn say(&self, line: &str) {
+        let bar = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        match bar {
+            Some(bar) => bar.suspend(|| super::say(line)),
+            None => super::say(line),
+        }
+    }
 }
 
 fn put(bar: &mut dyn std::fmt::Write, count: u64) {

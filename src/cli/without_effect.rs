@@ -39,17 +39,26 @@ pub(crate) fn check_compression(output: Format) -> Result<(), Failure> {
     }
 }
 
-/// Refuses what a guest would see through WASI, where it imports nothing of that.
+/// Refuses what a guest would see through WASI, where there are modules and none imports any of it.
 pub(crate) fn check_wasi<const N: usize>(
     options: Given<'_, N>,
-    module: &Module,
+    modules: &[Module],
 ) -> Result<(), Failure> {
-    let imports = &module.info().imports;
+    let uses_wasi = |module: &Module| {
+        let mut imports = module.info().imports.iter();
+        imports.any(|import| import.starts_with("wasi_"))
+    };
+    let names: Vec<&str> = modules.iter().map(Module::name).collect();
     match first(options) {
-        Some(option) if !imports.iter().any(|import| import.starts_with("wasi_")) => {
+        Some(option) if !names.is_empty() && !modules.iter().any(uses_wasi) => {
+            let imports = if names.len() == 1 {
+                "imports"
+            } else {
+                "import"
+            };
             Err(Failure::usage(format!(
-                "{option} is for modules that use WASI, and {} imports nothing of it",
-                module.name()
+                "{option} is for modules that use WASI, and {} {imports} nothing of it",
+                names.join(", ")
             ))
             .hint("leave it out, or build the module for wasm32-wasip1"))
         }

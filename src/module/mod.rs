@@ -74,6 +74,17 @@ impl Module {
         Self::from_bytes(engine, &name, &bytes)
     }
 
+    /// [`Module::from_file`] under another name than the file's.
+    #[cfg(feature = "cli")]
+    pub(crate) fn from_file_as(
+        engine: &Engine,
+        name: &str,
+        path: &Path,
+    ) -> Result<Self, ModuleError> {
+        let (_, bytes) = info::read_file(path, engine.limits())?;
+        Self::from_bytes(engine, name, &bytes)
+    }
+
     /// Loads a module that is in memory; `name` stands for it in messages.
     ///
     /// # Errors

@@ -142,6 +142,14 @@ impl WasmFunction {
         all.join(", ")
     }
 
+    /// [`WasmFunction::signatures`] under the name by which SQL knows it.
+    #[cfg(feature = "cli")]
+    pub(super) fn takes(&self, name: &str) -> String {
+        let takes = |f: &Arc<Function>| format!("{name}({})", f.signature());
+        let all: Vec<String> = self.overloads.iter().map(takes).collect();
+        all.join(", ")
+    }
+
     /// Whether rows depend on earlier rows.
     pub(super) fn is_sequence(&self) -> bool {
         self.overloads

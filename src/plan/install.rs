@@ -148,6 +148,35 @@ pub fn register_as(
     Ok(())
 }
 
+/// A UDF of a session, for people.
+#[cfg(feature = "cli")]
+pub(crate) struct SqlFunction {
+    /// Its name and what its overloads take.
+    pub(crate) takes: String,
+    /// What it does.
+    pub(crate) doc: String,
+}
+
+/// The UDFs of a session by name.
+#[cfg(feature = "cli")]
+pub(crate) fn functions(state: &SessionState) -> Vec<SqlFunction> {
+    let mut functions: Vec<SqlFunction> = state
+        .scalar_functions()
+        .iter()
+        .filter(|(name, function)| *name == function.name())
+        .filter_map(|(name, function)| {
+            let udf = WasmFunction::of(function)?;
+            let doc = function.documentation().map(|d| d.description.clone());
+            Some(SqlFunction {
+                takes: udf.takes(name),
+                doc: doc.unwrap_or_default(),
+            })
+        })
+        .collect();
+    functions.sort_by(|a, b| a.takes.cmp(&b.takes));
+    functions
+}
+
 /// A function as DataFusion knows it.
 pub(super) fn as_udf(function: WasmFunction) -> ScalarUDF {
     ScalarUDF::from(function)

@@ -42,6 +42,8 @@ pub use create_function::{CreateFunctionError, WasmFunctions};
 #[cfg(feature = "cli")]
 pub(crate) use error::find_error;
 pub use error::{core_error, to_datafusion};
+#[cfg(feature = "cli")]
+pub(crate) use install::{SqlFunction, functions};
 pub use install::{install, prepared, register, register_as};
 pub use logical::{InnerCall, PoolArgument, PoolCall, PoolStage};
 pub use options::{SqlSettings, UdfOptions};

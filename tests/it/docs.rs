@@ -143,6 +143,11 @@ fn the_commands_of_embedding_do_what_is_shown() {
 }
 
 #[test]
+fn the_commands_of_sql_do_what_is_shown() {
+    follow("docs/sql.md");
+}
+
+#[test]
 fn the_commands_of_troubleshooting_do_what_is_shown() {
     follow("docs/troubleshooting.md");
 }

@@ -14,6 +14,7 @@ mod cli_outputs;
 mod cli_pools;
 mod cli_row_errors;
 mod cli_run;
+mod cli_sql;
 mod cli_tools;
 #[cfg(target_os = "linux")]
 mod docs;

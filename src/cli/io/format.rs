@@ -98,6 +98,11 @@ impl Format {
         matches!(self, Format::Parquet | Format::Arrow | Format::ArrowStream)
     }
 
+    /// Whether it has a place for lists.
+    pub(crate) fn has_lists(self) -> bool {
+        !matches!(self, Format::Csv | Format::Table)
+    }
+
     /// The name in messages and on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -34,6 +34,8 @@ pub(crate) struct ReadOptions {
     pub(crate) patience: Option<Duration>,
     /// How CSV is written.
     pub(crate) csv: CsvDialect,
+    /// They may be read several times: the standard input is kept in a file.
+    pub(crate) again: bool,
 }
 
 /// Opens inputs of one format whose columns agree: files, folders, patterns, objects, or `-`.
@@ -46,6 +48,7 @@ pub(crate) async fn open(
         format,
         patience,
         csv,
+        again,
     } = options;
     let sources = expand::sources(inputs).await?;
     let sources = blocking(move || {
@@ -59,6 +62,10 @@ pub(crate) async fn open(
             let sources = sources.clone();
             blocking(move || common_format(&sources)).await?
         }
+    };
+    let sources = match again {
+        true => blocking(move || sources.iter().map(Source::repeatable).collect()).await?,
+        false => sources,
     };
     let name = sources.first().map_or("the input".as_ref(), Source::name);
     let decoder = match format {

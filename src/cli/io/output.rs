@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use indicatif::ProgressBar;
+
 use super::address::{StoreAddress, shown};
 use super::source::STANDARD;
 use super::stores::{Upload, UploadWriter, Uploads};
@@ -25,7 +27,8 @@ pub(crate) enum Output {
 pub(super) enum Destination {
     File(PathBuf),
     Object(UploadWriter),
-    Stdout,
+    /// Below a bar, which goes where the terminal has both.
+    Stdout(ProgressBar),
 }
 
 impl Destination {
@@ -34,8 +37,23 @@ impl Destination {
         Ok(match self {
             Destination::File(path) => Box::new(File::create(path)?),
             Destination::Object(writer) => Box::new(writer),
-            Destination::Stdout => Box::new(io::stdout()),
+            Destination::Stdout(bar) if io::stdout().is_terminal() => Box::new(BelowBar(bar)),
+            Destination::Stdout(_) => Box::new(io::stdout()),
         })
+    }
+}
+
+/// The terminal, without the bar that it has shown until there is something to write.
+struct BelowBar(ProgressBar);
+
+impl Write for BelowBar {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.finish_and_clear();
+        io::stdout().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
     }
 }
 
@@ -79,12 +97,12 @@ impl Output {
         }
     }
 
-    /// Where to write what [`Output::commit`] makes appear.
-    pub(super) fn destination(&self) -> Destination {
+    /// Where to write what [`Output::commit`] makes appear. The bar is that of the writing.
+    pub(super) fn destination(&self, bar: &ProgressBar) -> Destination {
         match self {
             Output::File(file) => Destination::File(file.path()),
             Output::Object(upload) => Destination::Object(upload.writer()),
-            Output::Stdout => Destination::Stdout,
+            Output::Stdout => Destination::Stdout(bar.clone()),
         }
     }
 

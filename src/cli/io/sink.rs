@@ -17,6 +17,7 @@ use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::TryStreamExt;
+use indicatif::ProgressBar;
 use tokio::sync::mpsc;
 
 use super::OutputError;
@@ -32,15 +33,16 @@ enum Piece {
 /// Batches that wait for the disk.
 const WRITE_BEHIND: usize = 2;
 
-/// Puts a sink for `output` over `input`.
+/// Puts a sink for `output` over `input`. The bar goes where the terminal has to have the rows.
 pub(crate) fn sink(
     input: Arc<dyn ExecutionPlan>,
     output: &Output,
     encoding: Encoding,
+    bar: &ProgressBar,
 ) -> Arc<dyn ExecutionPlan> {
     let sink = OutputSink {
         schema: input.schema(),
-        destination: output.destination(),
+        destination: output.destination(bar),
         target: output.name().to_owned(),
         encoding,
     };
@@ -108,19 +110,26 @@ fn write(
     encoding: &Encoding,
     mut pieces: mpsc::Receiver<Piece>,
 ) -> Result<u64, OutputError> {
+    // Nothing is written, not even a header, where the run fails before it gives anything.
+    let Some(mut piece) = pieces.blocking_recv() else {
+        return Ok(0);
+    };
     let bytes = destination.open().map_err(OutputError::write(target))?;
     let mut encoder = Encoder::create(schema, bytes, encoding).map_err(|e| e.at(target))?;
     let mut rows = 0_u64;
     loop {
-        match pieces.blocking_recv() {
-            Some(Piece::Batch(batch)) => {
+        match piece {
+            Piece::Batch(batch) => {
                 rows = rows.saturating_add(batch.num_rows() as u64);
                 encoder.write(&batch).map_err(|e| e.at(target))?;
             }
-            Some(Piece::End) => break,
+            Piece::End => break,
+        }
+        piece = match pieces.blocking_recv() {
+            Some(next) => next,
             // The run has failed, and what it gave so far is no result.
             None => return Ok(rows),
-        }
+        };
     }
     encoder.finish().map_err(|e| e.at(target))?;
     Ok(rows)

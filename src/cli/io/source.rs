@@ -191,6 +191,14 @@ impl Source {
         File::open(path).map_err(InputError::read(name))
     }
 
+    /// For what is read more than once: the standard input becomes a file.
+    pub(super) fn repeatable(&self) -> Result<Source, InputError> {
+        match self.place {
+            Place::Stdin(_) => self.seekable(),
+            _ => Ok(self.clone()),
+        }
+    }
+
     /// For formats that are not read from front to back: the standard input, or an object, becomes a file
     /// that goes away with the source.
     pub(super) fn seekable(&self) -> Result<Source, InputError> {
