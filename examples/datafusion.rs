@@ -1,6 +1,6 @@
 //! UDFs in a program on DataFusion: SQL, the DataFrame API, settings of runs, what a query did.
 //!
-//! `cargo xtask udfs` makes the module that this loads.
+//! `cargo xtask udfs`, then `cargo run --example datafusion`.
 
 #![allow(clippy::print_stdout, reason = "an example shows what it does")]
 
@@ -12,8 +12,9 @@ use datafusion::prelude::{CsvReadOptions, SessionConfig, SessionContext, col, li
 use wasmill::plan::{RunObserver, UdfOptions, WasmFunctions, register};
 use wasmill::{Admission, Engine, EngineConfig, Module, Policy, Run, RunConfig};
 
+/// Registers, creates and calls functions.
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // What all queries of the session have in common: who they run for, and how long they wait for room.
     let runs = RunConfig {
         tenant: "sales".to_owned(),
@@ -37,13 +38,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             memory: 64 << 20,
             ..Policy::default()
         });
-    let folder = std::env::var("WASMILL_UDFS").unwrap_or_else(|_| "target/udfs".to_owned());
-    let functions = WasmFunctions::new(&engine, options.clone()).allow_folder(&folder)?;
+    let functions = WasmFunctions::new(&engine, options.clone()).allow_folder("target/udfs")?;
     let context =
         SessionContext::new_with_config(config).with_function_factory(Arc::new(functions));
 
     // Functions that the program registers itself.
-    let module = Module::from_file(&engine, format!("{folder}/math.wasm"))?;
+    let module = Module::from_file(&engine, "target/udfs/math.wasm")?;
     let names = register(&context, &module, options)?;
     println!("registered {}", names.join(", "));
     context

@@ -218,7 +218,7 @@ fn quoted_programs_are_those_of_the_examples() {
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         lines.map(str::to_owned).collect()
     };
-    let examples = ["embed", "plan"].map(|name| {
+    let examples = ["datafusion", "embed", "plan"].map(|name| {
         let path = repository()
             .join("examples")
             .join(name)

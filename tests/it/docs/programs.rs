@@ -1,6 +1,8 @@
 //! The examples, which are run by the test of `docs/embedding.md`: in a process of their own, that of one
 //! test of this program.
 
+#[path = "../../../examples/datafusion.rs"]
+mod datafusion;
 #[path = "../../../examples/embed.rs"]
 mod embed;
 #[path = "../../../examples/plan.rs"]
@@ -16,6 +18,12 @@ fn show<E: std::fmt::Debug>(run: impl FnOnce() -> Result<(), E>) {
     println!("{BEGIN}");
     run().expect("the example works");
     println!("{END}");
+}
+
+#[test]
+#[ignore = "run in a folder of its own by the test of docs/embedding.md"]
+fn datafusion_runs() {
+    show(datafusion::main);
 }
 
 #[test]
