@@ -197,7 +197,17 @@ fn names_that_do_not_exist_are_told_with_the_nearest() {
             2,
             ["no such function", "SHOW FUNCTIONS"],
         ),
-        ("BEGIN", 2, ["this cannot be done", "ransaction"]),
+        (
+            "SELECT 1 FROM in.csv",
+            2,
+            ["there is no table `in.csv`", "FROM 'in.csv'"],
+        ),
+        (
+            "CREATE VIEW v AS SELECT 1; CREATE VIEW v AS SELECT 1",
+            2,
+            ["statement 2 of 2", "CREATE OR REPLACE"],
+        ),
+        ("BEGIN", 2, ["this cannot be done", "BEGIN"]),
         (
             "COPY numbers TO 'x.txt'",
             2,

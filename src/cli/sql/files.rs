@@ -1,7 +1,7 @@
 //! Files as tables: `FROM 'x.parquet'`.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use async_trait::async_trait;
@@ -10,7 +10,7 @@ use datafusion::common::{DataFusionError, Result, internal_datafusion_err};
 use datafusion::execution::SessionState;
 use datafusion::prelude::SessionContext;
 
-use crate::cli::io::{self, ReadOptions, STANDARD};
+use crate::cli::io::{self, Format, ReadOptions, STANDARD};
 
 /// Opens the files that queries name. What it opens is read as the inputs of `run` are.
 pub(super) struct FileTables {
@@ -51,7 +51,10 @@ impl fmt::Debug for FileTables {
 
 /// Whether a table's name can only be that of a file.
 pub(super) fn is_file_name(name: &str) -> bool {
-    name == STANDARD || name.contains(['.', '/', '\\', '*'])
+    name == STANDARD
+        || name.contains(['/', '\\', '*'])
+        || Format::of_name(Path::new(name)).is_some()
+        || (name.contains('.') && Path::new(name).exists())
 }
 
 #[async_trait]

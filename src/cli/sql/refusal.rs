@@ -1,5 +1,7 @@
 //! What is wrong with a statement, for people: how the command ends, and what to do.
 
+use std::path::Path;
+
 use datafusion::common::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 
@@ -7,7 +9,7 @@ use super::session::Session;
 use crate::cli::condition::uncomputable;
 use crate::cli::conversion::ConversionError;
 use crate::cli::failure::{Exit, Failure, first_paragraph};
-use crate::cli::io::{InputError, OutputError};
+use crate::cli::io::{Format, InputError, OutputError};
 use crate::cli::suggest::existing;
 use crate::plan::{CreateFunctionError, find_error};
 use crate::{Error, Fault};
@@ -75,6 +77,9 @@ pub(super) fn explained(error: DataFusionError, session: &Session) -> Failure {
         DataFusionError::Execution(reason) if reason.starts_with("Function does not exist") => {
             Failure::usage("there is no such function").hint("SHOW FUNCTIONS lists them")
         }
+        DataFusionError::Execution(reason) if reason.contains("already exists") => {
+            Failure::usage(without_trace(reason)).hint("write CREATE OR REPLACE, or drop it first")
+        }
         _ => error.into(),
     }
 }
@@ -105,7 +110,13 @@ fn unplannable(reason: &str, session: &Session) -> Failure {
         .strip_prefix("table '")
         .and_then(|rest| rest.split_once("' not found"));
     if let Some((name, _)) = missing {
-        let short = name.strip_prefix("datafusion.public.").unwrap_or(name);
+        let short = name.strip_prefix("datafusion.").unwrap_or(name);
+        let short = short.strip_prefix("public.").unwrap_or(short);
+        if Format::of_name(Path::new(short)).is_some() {
+            return Failure::usage(format!("there is no table `{short}`")).hint(format!(
+                "the name of a file stands in quotes: FROM '{short}'"
+            ));
+        }
         let tables = session.tables();
         let hint = match tables.as_slice() {
             [] => {

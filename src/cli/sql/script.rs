@@ -28,9 +28,9 @@ pub(super) fn statements(text: &str, state: &SessionState) -> Result<VecDeque<St
 
 /// Whether a statement gives rows to be written.
 pub(super) fn gives_rows(statement: &Statement) -> bool {
-    const THAT_DO: [&str; 10] = [
+    const THAT_DO: [&str; 12] = [
         "SELECT", "WITH", "VALUES", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "EXECUTE",
-        "INSERT",
+        "INSERT", "UPDATE", "DELETE",
     ];
     let word = first_word(statement);
     THAT_DO.iter().any(|known| word == *known)
