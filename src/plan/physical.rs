@@ -8,6 +8,7 @@ use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, exec_datafusion_err, plan_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::projection::ProjectionMapping;
 use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
     CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions,
@@ -139,10 +140,16 @@ fn properties(
     ordered: bool,
 ) -> PlanProperties {
     let schema = output_schema(&input.schema(), calls);
-    // Input columns keep their positions, so orderings of the input hold for the output as they are.
-    let mut equivalences = EquivalenceProperties::new(schema);
-    if let Some(ordering) = input.output_ordering().filter(|_| ordered) {
-        equivalences.add_ordering(ordering.iter().cloned());
+    // Input columns keep their positions, so what is known of them holds for the output as it is: which
+    // are equal, which are constant, and their order.
+    let indices: Vec<usize> = (0..input.schema().fields().len()).collect();
+    let known = input.equivalence_properties();
+    let mut equivalences = match ProjectionMapping::from_indices(&indices, &input.schema()) {
+        Ok(passing) => known.project(&passing, schema),
+        Err(_) => EquivalenceProperties::new(schema),
+    };
+    if !ordered {
+        equivalences.clear_orderings();
     }
     PlanProperties::new(
         equivalences,

@@ -453,3 +453,25 @@ fn guests_compute_the_rows_that_need_it_only() {
     });
     checked.unwrap_or_else(|e| panic!("{e}"));
 }
+
+#[test]
+fn what_is_known_of_columns_passes_a_stage() {
+    let setting = Setting {
+        t: vec![(Some(1), None, None, None, None); 3],
+        u: Vec::new(),
+        table_partitions: 2,
+        rows_per_batch: 1,
+        target_partitions: 1,
+        engine_batch: 8192,
+        guest_batch: 8,
+        slots: 1,
+    };
+    // Below the stage DataFusion knows that `b` is always null, and sorts by `a` only.
+    let sql = "SELECT t.id AS a, u.id AS b, double(t.i) AS x FROM t LEFT JOIN u ON t.i = u.i AND 1 = 2 ORDER BY a, b";
+    let (expected, answer) = runtime().block_on(async {
+        let expected = answer(&setting.native(), sql).await;
+        (expected, answer(&setting.ours().context, sql).await)
+    });
+    assert!(expected.is_ok(), "{expected:?}");
+    assert_eq!(answer, expected);
+}
