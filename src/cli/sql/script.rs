@@ -16,7 +16,7 @@ pub(super) fn statements(text: &str, state: &SessionState) -> Result<VecDeque<St
     check_size(text)
         .map_err(|reason| Failure::usage(format!("the query is too large: {reason}")))?;
     let options = &state.config_options().sql_parser;
-    let dialect = dialect_from_str(&options.dialect).unwrap_or_else(|| Box::new(GenericDialect {}));
+    let dialect = dialect_from_str(options.dialect).unwrap_or_else(|| Box::new(GenericDialect {}));
     let parser = DFParserBuilder::new(text)
         .with_dialect(dialect.as_ref())
         .with_recursion_limit(options.recursion_limit.get())
