@@ -79,6 +79,9 @@ pub struct RowError {
 /// own work need the rest.
 const ARGUMENT_SHARE: u64 = 8;
 
+/// Computes a range of rows; `None` where they are too many for the guest's memory.
+type Piece<'p> = &'p mut dyn FnMut(&mut Slot, Range<usize>) -> Result<Option<Output>, Fault>;
+
 impl Slot {
     /// Starts a slot: makes an instance and runs `init`.
     pub(crate) fn start(
@@ -247,7 +250,7 @@ impl Slot {
         &mut self,
         rows: Range<usize>,
         counters: &Counters,
-        piece: &mut dyn FnMut(&mut Self, Range<usize>) -> Result<Option<Output>, Fault>,
+        piece: Piece<'_>,
     ) -> Result<Output, Fault> {
         if let Some(output) = piece(self, rows.clone())? {
             return Ok(output);

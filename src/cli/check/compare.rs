@@ -105,6 +105,7 @@ mod tests {
         Output {
             array: Arc::new(Float64Array::from(values)),
             row_errors: Vec::new(),
+            failed: None,
         }
     }
 

@@ -141,10 +141,10 @@ impl Slot {
     }
 
     /// Makes the calls one after the other, each result copied out and in.
-    fn apart<'a>(
+    fn apart(
         &mut self,
         call: &Call,
-        columns: &mut impl Iterator<Item = &'a ArrayRef>,
+        columns: &mut std::slice::Iter<'_, ArrayRef>,
         rows: usize,
         deadline: Option<Instant>,
         counters: &Counters,
@@ -156,7 +156,7 @@ impl Slot {
             match bound.inner.get(at).and_then(Option::as_ref) {
                 // Its columns are taken also where nothing is computed any more.
                 Some(inner) => {
-                    let output = self.inner(inner, columns, rows, deadline, counters)?;
+                    let output = self.apart(inner, columns, rows, deadline, counters)?;
                     if failed.is_none() && !output.row_errors.is_empty() {
                         let name = output.failed.clone();
                         let name =
@@ -175,17 +175,6 @@ impl Slot {
         }
         check_own_nulls(call, &own).map_err(|reason| Fault::Arguments { reason })?;
         self.plain(&call.0, &own, rows, deadline, counters)
-    }
-
-    fn inner<'a>(
-        &mut self,
-        call: &Call,
-        columns: &mut dyn Iterator<Item = &'a ArrayRef>,
-        rows: usize,
-        deadline: Option<Instant>,
-        counters: &Counters,
-    ) -> Result<Output, Fault> {
-        self.apart(call, &mut { columns }, rows, deadline, counters)
     }
 
     /// Enters the guest for each step, over some rows.
