@@ -96,15 +96,7 @@ impl<'m> Reader<'m> {
         rows: usize,
         mask: Option<&NullBuffer>,
     ) -> Result<ArrayRef, Fault> {
-        let raw = self.raw(layout, pointer)?;
-        if raw.length != rows as u64 {
-            let found = i64::try_from(raw.length).unwrap_or(i64::MAX);
-            return Err(Violation::Rows {
-                expected: rows as u64,
-                found,
-            }
-            .into());
-        }
+        let raw = self.raw_of(layout, pointer, rows)?;
         if let Kind::Fixed { width, domain } = layout.kind
             && layout.data_type.is_primitive()
         {
@@ -135,15 +127,7 @@ impl<'m> Reader<'m> {
         rows: usize,
         mask: Option<&NullBuffer>,
     ) -> Result<PassedOn, Fault> {
-        let raw = self.raw(layout, pointer)?;
-        if raw.length != rows as u64 {
-            let found = i64::try_from(raw.length).unwrap_or(i64::MAX);
-            return Err(Violation::Rows {
-                expected: rows as u64,
-                found,
-            }
-            .into());
-        }
+        let raw = self.raw_of(layout, pointer, rows)?;
         let nulls = match layout.has_validity() {
             true => self.validity(layout, &raw, raw.offset, 0, rows)?,
             false => None,
@@ -161,6 +145,18 @@ impl<'m> Reader<'m> {
             buffers,
             bytes: bytes.to_vec(),
         })
+    }
+
+    /// The struct of a result of so many rows.
+    fn raw_of(&self, layout: &Layout, pointer: u32, rows: usize) -> Result<Raw, Violation> {
+        let raw = self.raw(layout, pointer)?;
+        if raw.length != rows as u64 {
+            return Err(Violation::Rows {
+                expected: rows as u64,
+                found: i64::try_from(raw.length).unwrap_or(i64::MAX),
+            });
+        }
+        Ok(raw)
     }
 
     fn raw(&self, layout: &Layout, pointer: u32) -> Result<Raw, Violation> {
