@@ -32,15 +32,23 @@ impl OptimizerRule for FuseCalls {
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let reads = times_read(&plan)?;
+        let mut changed = false;
         plan.transform_up_with_subqueries(|node| {
             let Some(above) = as_stage(&node) else {
-                return Ok(Transformed::no(node));
+                // Nodes above remember the columns that they had.
+                return match changed {
+                    true => node.recompute_schema().map(Transformed::yes),
+                    false => Ok(Transformed::no(node)),
+                };
             };
             let Some(below) = as_stage(above.input()) else {
                 return Ok(Transformed::no(node));
             };
             match fused(above, below, &reads)? {
-                Some(plan) => Ok(Transformed::yes(plan)),
+                Some(plan) => {
+                    changed = true;
+                    Ok(Transformed::yes(plan))
+                }
                 None => Ok(Transformed::no(node)),
             }
         })
