@@ -11,7 +11,8 @@ use crate::{ArgumentType, Function, Module, ParameterType, is_lossless};
 ///
 /// First choice are casts that lose nothing, as everywhere else. SQL writes every whole number as Int64
 /// and every other as Float64, so numbers are then also cast as DataFusion casts them for its own
-/// functions: a value that the parameter's type does not have is an error of the row's cast.
+/// functions: a value that the parameter's type does not have is an error of the row's cast. Large texts,
+/// bytes and lists are cast to plain ones likewise, and dictionaries as their values would be.
 pub(super) fn parameter_types(
     module: &Module,
     udf: &str,
@@ -57,6 +58,19 @@ fn sql_cost(from: &DataType, to: &DataType) -> Option<u32> {
     }
     if is_lossless(from, to) {
         return Some(1);
+    }
+    match (from, to) {
+        // Only more than two gigabytes in one batch do not fit.
+        (DataType::LargeUtf8, DataType::Utf8) | (DataType::LargeBinary, DataType::Binary) => {
+            return Some(100);
+        }
+        (DataType::LargeList(from), DataType::List(to)) if from.data_type() == to.data_type() => {
+            return Some(100);
+        }
+        (DataType::Dictionary(_, values), _) => {
+            return sql_cost(values, to).map(|cost| cost.saturating_add(1));
+        }
+        _ => {}
     }
     let width = |t: &DataType| t.primitive_width().and_then(|w| u32::try_from(w).ok());
     let is_decimal = |t: &DataType| {

@@ -176,6 +176,21 @@ impl WasmFunction {
             .map_err(to_datafusion)
     }
 
+    /// The types that arguments are cast to. DataFusion leaves texts of any form as they are, since the
+    /// signature that it shows has classes of types.
+    pub(super) fn casts(&self, types: &[DataType]) -> Vec<DataType> {
+        // What fits no overload stays as it is: binding it says what is wrong.
+        parameter_types(&self.module, &self.udf, types).unwrap_or_else(|| types.to_vec())
+    }
+
+    /// The function under its full name alone, which it keeps when another takes the short one.
+    pub(super) fn by_full_name(&self) -> Option<Self> {
+        let mut function = self.clone();
+        function.name = function.aliases.pop()?;
+        function.aliases.clear();
+        Some(function)
+    }
+
     /// The pool that serves a call.
     ///
     /// # Errors
@@ -294,11 +309,18 @@ impl ScalarUDFImpl for WasmFunction {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let arguments = args
+        let types: Vec<_> = args
             .arg_fields
             .iter()
+            .map(|f| f.data_type().clone())
+            .collect();
+        let casts = args.arg_fields.iter().zip(self.casts(&types));
+        let arguments = casts
             .zip(args.scalar_arguments)
-            .map(|(field, constant)| argument(field, *constant))
+            .map(|((field, to), constant)| {
+                let field = field.as_ref().clone().with_data_type(to);
+                argument(&Arc::new(field), *constant)
+            })
             .collect::<Result<_>>()?;
         let call = self.bind(arguments)?;
         self.pool(&call)?;
@@ -309,8 +331,7 @@ impl ScalarUDFImpl for WasmFunction {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        // What fits no overload stays as it is: binding it says what is wrong.
-        Ok(parameter_types(&self.module, &self.udf, types).unwrap_or_else(|| types.to_vec()))
+        Ok(self.casts(types))
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue> {

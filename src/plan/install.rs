@@ -125,7 +125,7 @@ pub fn register(
         };
         registered.push(name.clone());
         let function = function(module, udf, &name, aliases, &options, &state)?;
-        context.state_ref().write().register_udf(function)?;
+        registered_instead(context, function)?;
     }
     Ok(registered)
 }
@@ -144,7 +144,7 @@ pub fn register_as(
     install(context);
     let state = context.state();
     let function = function(module, udf, name, Vec::new(), &Arc::new(options), &state)?;
-    context.state_ref().write().register_udf(function)?;
+    registered_instead(context, function)?;
     Ok(())
 }
 
@@ -175,6 +175,20 @@ pub(crate) fn functions(state: &SessionState) -> Vec<SqlFunction> {
         .collect();
     functions.sort_by(|a, b| a.takes.cmp(&b.takes));
     functions
+}
+
+/// Registers a function. One that has its name until then keeps its full name only: DataFusion registers
+/// all functions anew when a setting changes, in no order, and two of one name would take turns.
+fn registered_instead(context: &SessionContext, function: Arc<ScalarUDF>) -> Result<()> {
+    let state = context.state_ref();
+    let mut state = state.write();
+    let hidden = state.udf(function.name()).ok();
+    let hidden = hidden.as_deref().and_then(WasmFunction::of);
+    if let Some(hidden) = hidden.and_then(WasmFunction::by_full_name) {
+        state.register_udf(Arc::new(as_udf(hidden)))?;
+    }
+    state.register_udf(function)?;
+    Ok(())
 }
 
 /// A function as DataFusion knows it.

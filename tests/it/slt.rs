@@ -4,4 +4,5 @@
 mod datafusion_files;
 mod engine;
 pub(crate) mod everywhere;
+mod own_files;
 mod text;

@@ -174,9 +174,15 @@ impl<'n> Chain<'n> {
         arguments: Vec<Expr>,
         mask: &Mask,
     ) -> Result<Expr> {
+        let types = arguments
+            .iter()
+            .map(|a| Ok(self.field(a)?.data_type().clone()))
+            .collect::<Result<Vec<_>>>()?;
+        let casts = function.casts(&types).into_iter().zip(types);
         let arguments = arguments
             .into_iter()
-            .map(|a| self.column(a, mask))
+            .zip(casts)
+            .map(|(a, (to, from))| self.column(if to == from { a } else { cast(a, to) }, mask))
             .collect::<Result<Vec<_>>>()?;
         if function.is_mergeable()
             && let Some(known) = self

@@ -13,6 +13,7 @@
 
 mod chain;
 mod constants;
+mod correlated;
 mod expressions;
 mod fuse;
 mod names;
@@ -33,6 +34,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use self::chain::{Chain, Computed, trimmed};
+use self::correlated::{is_correlated, is_lateral};
 use self::expressions::{Splitter, has_call, has_sequence, with_columns};
 pub use self::fuse::FuseCalls;
 use self::names::Names;
@@ -52,6 +54,7 @@ impl OptimizerRule for SplitCalls {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
+        correlated::check(&plan)?;
         if !plan_has_call(&plan)? {
             return Ok(Transformed::no(plan));
         }
@@ -100,12 +103,6 @@ fn subqueries_have_call(expression: &Expr) -> Result<bool> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(found)
-}
-
-/// Whether a plan is a subquery that reads columns of an outer query. DataFusion must make it a join first,
-/// which it can only while there are no pool stages in it.
-fn is_correlated(plan: &LogicalPlan) -> bool {
-    matches!(plan, LogicalPlan::Subquery(s) if !s.outer_ref_columns.is_empty())
 }
 
 /// A plan that may have more columns than the one it stands for, and what they hold.
@@ -276,6 +273,15 @@ impl Planner<'_> {
     }
 
     fn join(&mut self, join: Join) -> Result<Extended> {
+        if is_lateral(&join.left) || is_lateral(&join.right) {
+            // Its condition waits until it has become a join of its own.
+            return Ok(LogicalPlan::Join(Join {
+                left: Arc::new(self.rewritten(owned(join.left))?),
+                right: Arc::new(self.rewritten(owned(join.right))?),
+                ..join
+            })
+            .into());
+        }
         let schema = Arc::clone(&join.schema);
         let both = Arc::new(join.left.schema().join(join.right.schema())?);
         let sides = [

@@ -7,8 +7,10 @@ use async_trait::async_trait;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
 use sqllogictest::{
-    AsyncDB, DBOutput, Normalizer, Record, Runner, parse_file, strict_column_validator,
+    AsyncDB, DBOutput, MakeConnection, Normalizer, Record, Runner, parse_file,
+    strict_column_validator,
 };
+use tempfile::TempDir;
 
 use super::text::{self, Letter};
 
@@ -16,8 +18,8 @@ use super::text::{self, Letter};
 const SCRATCH: &str = "test_files/scratch/";
 
 pub(super) struct Database {
-    pub(super) context: SessionContext,
-    pub(super) scratch: String,
+    context: SessionContext,
+    scratch: String,
 }
 
 /// An error as the files quote it.
@@ -74,25 +76,38 @@ impl Report {
     }
 }
 
+/// A folder for what a file writes.
+pub(super) fn scratch(file: &Path) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let stem = file.file_stem().expect("a name");
+    std::fs::create_dir(folder.path().join(stem)).expect("a folder");
+    folder
+}
+
+/// What runs records in a session.
+pub(super) fn runner(
+    context: &SessionContext,
+    scratch: &Path,
+) -> Runner<Database, impl MakeConnection<Conn = Database>> {
+    let (context, scratch) = (context.clone(), format!("{}/", scratch.display()));
+    let mut runner = Runner::new(move || {
+        let (context, scratch) = (context.clone(), scratch.clone());
+        async move { Ok(Database { context, scratch }) }
+    });
+    runner.with_column_validator(strict_column_validator);
+    runner.with_normalizer(without_spaces_at_the_end);
+    runner.with_validator(same_lines);
+    runner
+}
+
 /// Runs the records of a file, but those that `left_out` says.
 pub(super) async fn run(
     file: &Path,
     context: &SessionContext,
     left_out: impl Fn(&str) -> bool,
 ) -> Report {
-    let folder = tempfile::tempdir().expect("a folder");
-    let stem = file.file_stem().expect("a name");
-    std::fs::create_dir(folder.path().join(stem)).expect("a folder");
-    let scratch = format!("{}/", folder.path().display());
-    let mut runner = Runner::new(|| async {
-        Ok(Database {
-            context: context.clone(),
-            scratch: scratch.clone(),
-        })
-    });
-    runner.with_column_validator(strict_column_validator);
-    runner.with_normalizer(without_spaces_at_the_end);
-    runner.with_validator(same_lines);
+    let folder = scratch(file);
+    let mut runner = runner(context, folder.path());
     let records = parse_file::<Letter>(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     let mut report = Report::default();
     for record in records {

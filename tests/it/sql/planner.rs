@@ -68,6 +68,7 @@ cases! {
     a_filter_of_an_aggregate: "SELECT sum(double(a)) FILTER (WHERE a > 3) FROM t";
     a_window: "SELECT a, sum(double(a)) OVER (ORDER BY triple(a)) AS x FROM t ORDER BY a";
     a_call_for_no_row_below_a_join: "SELECT a, (SELECT max(u.a) FROM t u WHERE u.b = t.a) AS m, CASE WHEN 3 = 2 THEN double(a) END AS y FROM t ORDER BY a";
+    nested_calls_below_a_window: "SELECT a, sum(b) OVER (PARTITION BY b ORDER BY gcd(a, gcd(a, b)), a) AS x FROM t ORDER BY a";
     a_subquery: "SELECT a FROM t WHERE double(a) IN (SELECT triple(a) FROM t) ORDER BY a";
     a_correlated_subquery: "SELECT a, (SELECT max(double(u.a)) FROM t u WHERE u.a = t.a) AS x FROM t ORDER BY a";
     a_call_on_an_outer_column: "SELECT a FROM t WHERE EXISTS (SELECT 1 FROM t u WHERE u.b = double(t.a)) ORDER BY a";
