@@ -3,8 +3,10 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::array::{Array, ArrayRef, new_empty_array};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Result, exec_datafusion_err};
@@ -15,7 +17,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::{PoolRef, RowErrorPolicy, to_datafusion};
-use crate::error::Fault;
+use crate::error::{CallError, Fault};
 use crate::{Call, Pool, Rows};
 
 /// A call as a function that waits for its pool. The thread that evaluates the expression waits; the guest
@@ -25,6 +27,7 @@ pub(super) struct InPlaceCall {
     call: Call,
     pool: PoolRef,
     on_error: RowErrorPolicy,
+    batch_size: NonZeroUsize,
     signature: Signature,
     started: Started,
 }
@@ -38,6 +41,7 @@ impl InPlaceCall {
         call: Call,
         pool: PoolRef,
         on_error: RowErrorPolicy,
+        batch_size: NonZeroUsize,
         volatility: Volatility,
     ) -> Self {
         let types = call.arguments().iter().map(|f| f.data_type().clone());
@@ -47,6 +51,7 @@ impl InPlaceCall {
             call,
             pool,
             on_error,
+            batch_size,
             started: Started::default(),
         }
     }
@@ -68,17 +73,42 @@ impl InPlaceCall {
         self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn evaluate(&self, pool: &Pool, rows: Rows) -> Result<ColumnarValue, crate::CallError> {
-        let output = pool.call(&self.call, rows)?;
-        match output.row_errors.first() {
-            Some(error) if !self.on_error.makes_nulls() => {
+    /// Makes the call for rows, in pieces of the batch size at most.
+    fn evaluate(
+        &self,
+        pool: &Pool,
+        columns: &[ArrayRef],
+        rows: usize,
+    ) -> Result<ArrayRef, CallError> {
+        let mut pieces = Vec::new();
+        for start in (0..rows).step_by(self.batch_size.get()) {
+            let count = self.batch_size.get().min(rows.saturating_sub(start));
+            let columns = columns.iter().map(|c| c.slice(start, count)).collect();
+            let output = pool.call(&self.call, Rows::new(columns, count))?;
+            if let Some(error) = output.row_errors.first()
+                && !self.on_error.makes_nulls()
+            {
                 let fault = Fault::Row {
                     code: error.code,
                     message: error.message.clone(),
                 };
-                Err(self.call.row_failure(pool, None, error.row as u64, fault))
+                let row = start.saturating_add(error.row) as u64;
+                return Err(self.call.row_failure(pool, None, row, fault));
             }
-            _ => Ok(ColumnarValue::Array(output.array)),
+            pieces.push(output.array);
+        }
+        match pieces.as_slice() {
+            [] => Ok(new_empty_array(self.call.result().data_type())),
+            [piece] => Ok(Arc::clone(piece)),
+            _ => {
+                let pieces: Vec<&dyn Array> = pieces.iter().map(AsRef::as_ref).collect();
+                arrow::compute::concat(&pieces).map_err(|e| CallError {
+                    place: Box::new(pool.place()),
+                    fault: Box::new(Fault::Arguments {
+                        reason: format!("the parts of a batch cannot be joined: {e}"),
+                    }),
+                })
+            }
         }
     }
 }
@@ -174,11 +204,11 @@ impl ScalarUDFImpl for InPlaceCall {
         };
         loop {
             let pool = pools.pop().ok_or_else(outside)?;
-            match self.evaluate(&pool, Rows::new(columns.clone(), rows)) {
+            match self.evaluate(&pool, &columns, rows) {
                 // The run that it belongs to has ended; ours has another.
                 Err(error) if !pools.is_empty() && matches!(*error.fault, Fault::Closed) => {}
                 Err(error) => return Err(to_datafusion(error)),
-                Ok(result) => return Ok(result),
+                Ok(result) => return Ok(ColumnarValue::Array(result)),
             }
         }
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, Result, plan_err};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, ScalarUDF, cast,
-    lit, when,
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, cast, lit, when,
 };
 
 use super::names::Names;
@@ -236,26 +236,46 @@ impl<'n> Chain<'n> {
         Ok(Expr::Column(column))
     }
 
-    /// The function of a call that is made where it stands.
+    /// A call that is made where it stands.
     pub(super) fn in_place(
         &mut self,
         function: &WasmFunction,
-        arguments: &[Expr],
-    ) -> Result<ScalarUDF> {
+        arguments: Vec<Expr>,
+    ) -> Result<Expr> {
         if function.is_sequence() {
             return plan_err!(
                 "`{}` keeps a sequence, and in a lambda, or a join's condition over both sides, rows have no order; compute it in a subquery",
                 function.shown_name()
             );
         }
-        let fields = arguments
-            .iter()
-            .map(|a| Ok(Argument::column(self.field(a)?)));
-        let call = function.bind(fields.collect::<Result<_>>()?)?;
+        let fields = arguments.iter().map(|a| self.field(a));
+        let fields = fields.collect::<Result<Vec<_>>>()?;
+        let types: Vec<DataType> = fields.iter().map(|f| f.data_type().clone()).collect();
+        let casts = function.casts(&types);
+        let bound = fields.iter().zip(&casts).map(|(field, to)| {
+            let cast = field.as_ref().clone().with_data_type(to.clone());
+            Argument::column(Arc::new(cast))
+        });
+        let call = function.bind(bound.collect())?;
+        let args = arguments.into_iter().zip(casts.into_iter().zip(types)).map(
+            |(argument, (to, from))| match to == from {
+                true => argument,
+                false => cast(argument, to),
+            },
+        );
         let pool = self.names.pool(function.pool(&call)?);
-        let on_error = function.options().on_error.clone();
-        let volatility = function.volatility();
-        Ok(InPlaceCall::new(function.shown_name(), call, pool, on_error, volatility).into())
+        let in_place = InPlaceCall::new(
+            function.shown_name(),
+            call.clone(),
+            pool,
+            function.options().on_error.clone(),
+            function.batch_size(&call),
+            function.volatility(),
+        );
+        Ok(Expr::ScalarFunction(ScalarFunction {
+            args: args.collect(),
+            func: Arc::new(in_place.into()),
+        }))
     }
 
     /// Names of the plan.

@@ -1,7 +1,6 @@
 //! Calls out of expressions, each only for the rows that need it.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
@@ -94,9 +93,7 @@ impl<'n> Splitter<'n> {
             Expr::ScalarFunction(function) => match wasm_call(&function) {
                 Some(wasm) => {
                     let wasm = wasm.under(self.config)?.unwrap_or_else(|| wasm.clone());
-                    let func = Arc::new(self.chain.in_place(&wasm, &function.args)?);
-                    let args = function.args;
-                    let call = Expr::ScalarFunction(ScalarFunction { func, args });
+                    let call = self.chain.in_place(&wasm, function.args)?;
                     Ok(Transformed::yes(call))
                 }
                 None => Ok(Transformed::no(Expr::ScalarFunction(function))),

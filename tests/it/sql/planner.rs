@@ -99,6 +99,10 @@ async fn a_lambda_calls_in_place() {
     )
     .await;
     insta::assert_snapshot!("a_lambda_calls_in_place", told);
+    // The most rows per call is a promise here, too.
+    session.rows("SET wasmill.batch_size = '4'").await;
+    let sql = "SELECT array_transform([a, a, a], x -> max_batch())[1] AS x FROM t";
+    assert_eq!(session.values(sql).await, [Some(4); 5]);
 }
 
 #[tokio::test]
