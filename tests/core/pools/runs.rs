@@ -297,17 +297,20 @@ impl metrics::Recorder for Counted {
 
 #[test]
 fn the_recorder_of_a_program_hears_what_was_counted() {
-    let recorder = Counted::default();
+    // That of the whole process: the watchman tells it too, from its own thread.
+    let recorder = Arc::new(Counted::default());
+    metrics::set_global_recorder(Arc::clone(&recorder)).expect("the only one");
     let scale = bind(&module("probe"), "scale", &[int64()]);
     // Runs that follow each other add to the same counters.
     for _ in 0..3 {
-        let run = run(on(&machine()), vec![probe("Scale", json!({ "k": 2 }))]);
+        let pool = probe("Scale", json!({ "k": 2 })).name("recorded");
+        let run = run(on(&machine()), vec![pool]);
         through(&run.pools()[0], &scale, &longs(0..5)).expect("rows");
-        metrics::with_local_recorder(&recorder, || run.finish());
+        run.finish();
     }
     let counters = recorder.0.lock().expect("a lock");
     let count = |name: &str| {
-        let key = format!("{name} scale probe 0");
+        let key = format!("{name} recorded probe 0");
         counters[&key].load(std::sync::atomic::Ordering::Relaxed)
     };
     assert_eq!(count("wasmill_inits_total"), 3);
