@@ -210,7 +210,10 @@ impl<'n> Chain<'n> {
         let (below, _) = places.max().unwrap_or_default();
         let output = call.result().as_ref().clone().with_name(&name);
         let options = function.options();
-        let nullable = output.is_nullable() || mask.is_some() || options.on_error.makes_nulls();
+        // A call that is done once becomes a scalar subquery, which DataFusion takes for one that may be null.
+        let once = self.is_one_row();
+        let nullable =
+            output.is_nullable() || mask.is_some() || once || options.on_error.makes_nulls();
         let output = output.with_nullable(nullable);
         self.add_column(&name, &output, (below.saturating_add(1), 0))?;
         let staged = StageCall {

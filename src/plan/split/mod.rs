@@ -453,7 +453,10 @@ impl Planner<'_> {
                 .into_iter()
                 .map(|input| self.rewritten(input))
                 .collect::<Result<_>>()?;
-            return Ok(plan.with_new_exprs(expressions, inputs)?.into());
+            return Ok(match plan.with_new_exprs(expressions, inputs)? {
+                LogicalPlan::Union(union) => LogicalPlan::Union(with_nulls(union)?).into(),
+                plan => plan.into(),
+            });
         }
         match <[LogicalPlan; 1]>::try_from(inputs) {
             Ok([input]) => {
@@ -487,6 +490,25 @@ fn calls_by_side(condition: &Expr, [l, r]: &[DFSchemaRef; 2]) -> Result<Option<[
         }
     })?;
     Ok(possible.then_some([of_left, of_right]))
+}
+
+/// A union whose columns may be null where those of an input may: calls for some rows only change that.
+fn with_nulls(union: Union) -> Result<Union> {
+    let may_be_null = |at: usize| {
+        let mut fields = union.inputs.iter().map(|input| input.schema().field(at));
+        fields.any(|field| field.is_nullable())
+    };
+    let fields = union
+        .schema
+        .iter()
+        .enumerate()
+        .map(|(at, (qualifier, field))| {
+            let field = field.as_ref().clone().with_nullable(may_be_null(at));
+            (qualifier.cloned(), Arc::new(field))
+        });
+    let metadata = union.schema.metadata().clone();
+    let schema = Arc::new(DFSchema::new_with_metadata(fields.collect(), metadata)?);
+    Ok(Union { schema, ..union })
 }
 
 /// Whether a node's own expressions have calls.
