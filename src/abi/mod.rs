@@ -26,4 +26,4 @@ pub(crate) use layout::Layout;
 pub(crate) use read::{Reader, RowErrors, holds_wild_values};
 pub(crate) use recycle::Shelf;
 pub(crate) use schema::{read_schema, write_schemas};
-pub(crate) use write::{Source, dictionary_values};
+pub(crate) use write::{CallPlaces, Source, dictionary_values};

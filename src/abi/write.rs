@@ -11,7 +11,7 @@ use arrow::buffer::{Buffer, NullBuffer};
 use arrow::datatypes::{ArrowNativeType, DataType};
 use arrow::util::bit_chunk_iterator::BitChunks;
 
-use super::frame::{ARRAY_BYTES, BUFFER_ALIGN, STRUCT_ALIGN};
+use super::frame::{self, ARRAY_BYTES, BUFFER_ALIGN, STRUCT_ALIGN};
 use super::layout::{Kind, Layout, Width};
 use super::recycle::copy_in_steps;
 
@@ -94,6 +94,13 @@ pub(crate) struct Writer<'m> {
     used: usize,
 }
 
+/// Where a call's frame and its answer lie in guest memory.
+pub(crate) struct CallPlaces {
+    pub(crate) frame: u32,
+    pub(crate) result: u32,
+    pub(crate) row_errors: u32,
+}
+
 /// A reserved piece of the arena.
 #[derive(Clone, Copy)]
 pub(crate) struct Piece {
@@ -168,6 +175,41 @@ impl<'m> Writer<'m> {
         if let Some(place) = place {
             place.copy_from_slice(value);
         }
+    }
+
+    /// Writes the frame of a call, with room for its answer and a table for its arguments.
+    pub(crate) fn call(
+        &mut self,
+        binding: u32,
+        state: u32,
+        rows: usize,
+        arguments: usize,
+    ) -> Result<(Piece, CallPlaces), WriteError> {
+        let (call, frame) = self.structure(frame::call::BYTES)?;
+        let (_, result) = self.structure(ARRAY_BYTES)?;
+        let (_, row_errors) = self.structure(ARRAY_BYTES)?;
+        let (table, table_at) = self.structure(arguments.saturating_mul(8))?;
+        self.put_u32(call, frame::call::SIZE, frame::call::BYTES as u32);
+        self.put_u32(call, frame::call::BINDING, binding);
+        self.put_u32(call, frame::call::STATE, state);
+        self.put_u64(call, frame::call::ROWS, rows as u64);
+        self.put_u32(call, frame::call::ARG_COUNT, arguments as u32);
+        self.put_u32(call, frame::call::ARGS, table_at);
+        self.put_u32(call, frame::call::RESULT, result);
+        self.put_u32(call, frame::call::ROW_ERRORS, row_errors);
+        let places = CallPlaces {
+            frame,
+            result,
+            row_errors,
+        };
+        Ok((table, places))
+    }
+
+    /// Fills in an argument of a call.
+    pub(crate) fn put_argument(&mut self, table: Piece, index: usize, array: u32, flags: u32) {
+        let at = index.saturating_mul(8);
+        self.put_u32(table, at, array);
+        self.put_u32(table, at.saturating_add(4), flags);
     }
 
     /// Copies bytes into a buffer of their own and gives its address.

@@ -241,8 +241,8 @@ struct Started {
     run: Run,
     /// What the input is executed with.
     context: Arc<TaskContext>,
-    /// The run's share in DataFusion's account.
-    reservation: Mutex<MemoryReservation>,
+    /// The run's share in DataFusion's account; taken by whoever ends the run.
+    reservation: Mutex<Option<MemoryReservation>>,
     /// Calls that are evaluated in place find their pools through these.
     _serving: Vec<Serving>,
 }
@@ -319,7 +319,7 @@ impl Execution {
         Ok(Started {
             run,
             context: Arc::new(context),
-            reservation: Mutex::new(reservation),
+            reservation: Mutex::new(Some(reservation)),
             _serving: serving,
         })
     }
@@ -348,12 +348,12 @@ impl Execution {
                 started.run.cancel();
             }
             let metrics = started.run.clone().finish();
-            let reservation = started
+            let mut reservation = started
                 .reservation
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            // The first to end it tells what it did.
-            if reservation.free() > 0 {
+            // The first to end it gives back its share and tells what it did.
+            if reservation.take().is_some() {
                 for pool in &metrics.pools {
                     self.tell(pool);
                 }

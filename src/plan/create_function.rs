@@ -246,8 +246,8 @@ impl WasmFunctions {
         }
         let udf = body.udf.as_deref().unwrap_or(&name).to_owned();
         let options = Arc::new(options);
-        let function = WasmFunction::new(&module, &udf, &name, Vec::new(), &options)
-            .map_err(super::to_datafusion)?;
+        let function =
+            WasmFunction::new(&module, &udf, &name, &options).map_err(super::to_datafusion)?;
         let function = self.checked(function, &module, &udf, &statement)?;
         Ok(function.under(state.config_options())?.unwrap_or(function))
     }

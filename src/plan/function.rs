@@ -28,7 +28,6 @@ use crate::{Argument, ArgumentType, Call, Function, Module, ParameterType, State
 #[derive(Clone)]
 pub(super) struct WasmFunction {
     name: String,
-    aliases: Vec<String>,
     module: Module,
     /// The name in the module.
     udf: String,
@@ -43,7 +42,7 @@ pub(super) struct WasmFunction {
 }
 
 impl WasmFunction {
-    /// The function `udf` of a module, as `name` and `aliases`.
+    /// The function `udf` of a module, as `name`.
     ///
     /// # Errors
     /// When the module has no such function.
@@ -51,7 +50,6 @@ impl WasmFunction {
         module: &Module,
         udf: &str,
         name: &str,
-        aliases: Vec<String>,
         options: &Arc<UdfOptions>,
     ) -> Result<Self, BindError> {
         let overloads: Vec<_> = module.manifest().overloads(udf).map(Arc::clone).collect();
@@ -68,7 +66,6 @@ impl WasmFunction {
         let signature = signature(&overloads, volatility);
         Ok(WasmFunction {
             name: name.to_owned(),
-            aliases,
             module: module.clone(),
             udf: udf.to_owned(),
             overloads,
@@ -183,12 +180,12 @@ impl WasmFunction {
         parameter_types(&self.module, &self.udf, types).unwrap_or_else(|| types.to_vec())
     }
 
-    /// The function under its full name alone, which it keeps when another takes the short one.
-    pub(super) fn by_full_name(&self) -> Option<Self> {
-        let mut function = self.clone();
-        function.name = function.aliases.pop()?;
-        function.aliases.clear();
-        Some(function)
+    /// Whether this is another name for the same function of the same module.
+    pub(super) fn is_other_name_of(&self, other: &Self) -> bool {
+        self.name != other.name
+            && self.udf == other.udf
+            && self.module.digest() == other.module.digest()
+            && self.options.is_same(&other.options)
     }
 
     /// The pool that serves a call.
@@ -285,10 +282,6 @@ impl Hash for WasmFunction {
 impl ScalarUDFImpl for WasmFunction {
     fn name(&self) -> &str {
         &self.name
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
     }
 
     fn signature(&self) -> &Signature {

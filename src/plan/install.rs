@@ -119,13 +119,13 @@ pub fn register(
                 module.name()
             );
         }
-        let (name, aliases) = match is_free {
-            true => (udf.to_owned(), vec![full]),
-            false => (full, Vec::new()),
-        };
-        registered.push(name.clone());
-        let function = function(module, udf, &name, aliases, &options, &state)?;
-        registered_instead(context, function)?;
+        // Two functions, not one with an alias: either name may come to mean another function.
+        let short = is_free.then(|| udf.to_owned());
+        for name in short.iter().chain([&full]) {
+            let function = function(module, udf, name, &options, &state)?;
+            context.state_ref().write().register_udf(function)?;
+        }
+        registered.push(short.unwrap_or(full));
     }
     Ok(registered)
 }
@@ -143,8 +143,8 @@ pub fn register_as(
 ) -> Result<()> {
     install(context);
     let state = context.state();
-    let function = function(module, udf, name, Vec::new(), &Arc::new(options), &state)?;
-    registered_instead(context, function)?;
+    let function = function(module, udf, name, &Arc::new(options), &state)?;
+    context.state_ref().write().register_udf(function)?;
     Ok(())
 }
 
@@ -163,9 +163,17 @@ pub(crate) fn functions(state: &SessionState) -> Vec<SqlFunction> {
     let mut functions: Vec<SqlFunction> = state
         .scalar_functions()
         .iter()
-        .filter(|(name, function)| *name == function.name())
         .filter_map(|(name, function)| {
             let udf = WasmFunction::of(function)?;
+            // Full names are told where the short one means another function.
+            let (_, short) = name.split_once('.').unwrap_or_default();
+            let short = state.scalar_functions().get(short);
+            if short
+                .and_then(|f| WasmFunction::of(f))
+                .is_some_and(|s| s.is_other_name_of(udf))
+            {
+                return None;
+            }
             let doc = function.documentation().map(|d| d.description.clone());
             Some(SqlFunction {
                 takes: udf.takes(name),
@@ -177,20 +185,6 @@ pub(crate) fn functions(state: &SessionState) -> Vec<SqlFunction> {
     functions
 }
 
-/// Registers a function. One that has its name until then keeps its full name only: DataFusion registers
-/// all functions anew when a setting changes, in no order, and two of one name would take turns.
-fn registered_instead(context: &SessionContext, function: Arc<ScalarUDF>) -> Result<()> {
-    let state = context.state_ref();
-    let mut state = state.write();
-    let hidden = state.udf(function.name()).ok();
-    let hidden = hidden.as_deref().and_then(WasmFunction::of);
-    if let Some(hidden) = hidden.and_then(WasmFunction::by_full_name) {
-        state.register_udf(Arc::new(as_udf(hidden)))?;
-    }
-    state.register_udf(function)?;
-    Ok(())
-}
-
 /// A function as DataFusion knows it.
 pub(super) fn as_udf(function: WasmFunction) -> ScalarUDF {
     ScalarUDF::from(function)
@@ -200,11 +194,10 @@ fn function(
     module: &Module,
     udf: &str,
     name: &str,
-    aliases: Vec<String>,
     options: &Arc<UdfOptions>,
     state: &SessionState,
 ) -> Result<Arc<ScalarUDF>> {
-    let function = WasmFunction::new(module, udf, name, aliases, options).map_err(to_datafusion)?;
+    let function = WasmFunction::new(module, udf, name, options).map_err(to_datafusion)?;
     let function = function.under(state.config_options())?.unwrap_or(function);
     Ok(Arc::new(as_udf(function)))
 }

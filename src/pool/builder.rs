@@ -265,7 +265,6 @@ impl PoolBuilder {
                 "`{}` keeps a sequence, in which rows depend on earlier ones: it runs in 1 slot, in input order ({slots} slots were asked for)",
                 state.name
             );
-            tracing::info!(pool = name, "{notice}");
             notices.push(notice);
             slots = 1;
         }
@@ -406,6 +405,9 @@ impl Spec {
 
     /// The pool, not yet started.
     pub(super) fn core(&self, ledger: &Ledger, reservation: PoolReservation, tag: &RunTag) -> Core {
+        for notice in &self.notices {
+            tracing::info!(pool = self.name, "{notice}");
+        }
         let recipe = Recipe {
             module: self.module.clone(),
             pool: self.name.clone(),

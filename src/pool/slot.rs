@@ -1,5 +1,6 @@
 //! One slot: an instance with its state, and how a batch goes through it.
 
+mod answer;
 mod init;
 mod prepared;
 mod visit;
@@ -12,13 +13,15 @@ use arrow::array::{Array, ArrayRef};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 
+pub(super) use self::answer::check_null_size;
+use self::answer::were_given;
 use self::init::init;
-use self::prepared::{Prepared, forget_oldest, place_dictionaries, spread_bytes};
+use self::prepared::{Prepared, place_dictionaries, spread_bytes};
 use super::budget::Budgets;
 use super::metrics::{Counters, add, add_time, raise};
-use crate::abi::{self, Arena, Reader, RowErrors, Shelf, Source, Written, frame};
-use crate::call::{Bound, Call, bind_in};
-use crate::error::{Fault, Place, StartError, Violation};
+use crate::abi::{Arena, RowErrors, Shelf, Source, Written, frame};
+use crate::call::{Bound, Call};
+use crate::error::{Fault, Place, StartError};
 use crate::ledger::SlotResources;
 use crate::module::{Module, NullHandling, State};
 use crate::sandbox::{Cancel, Guest, LogSink, NoGuest, Policy, SlotName};
@@ -334,15 +337,12 @@ impl Slot {
             prepared.expand(bound, arguments, count)?;
         }
         place_dictionaries(&mut self.guest, prepared, bound, arguments, limit)?;
-        let places: Vec<u32> = prepared.dictionaries.iter().map(|d| d.address).collect();
+        let dictionaries_at: Vec<u32> = prepared.dictionaries.iter().map(|d| d.address).collect();
         let (binding, state) = (prepared.binding, self.state);
         let expanded = &prepared.expanded;
         let written = self.arena.write(&mut self.guest, limit, most, |w| {
-            let (call, address) = w.structure(frame::call::BYTES)?;
-            let (_, result) = w.structure(frame::ARRAY_BYTES)?;
-            let (_, row_errors) = w.structure(frame::ARRAY_BYTES)?;
-            let (table, table_at) = w.structure(arguments.len().saturating_mul(8))?;
-            let mut dictionaries = places.iter();
+            let (table, places) = w.call(binding, state, count, arguments.len())?;
+            let mut dictionaries = dictionaries_at.iter();
             for (i, ((layout, data), argument)) in bound
                 .layouts
                 .iter()
@@ -368,20 +368,11 @@ impl Slot {
                         0,
                     ),
                 };
-                w.put_u32(table, i.saturating_mul(8), array);
-                w.put_u32(table, i.saturating_mul(8).saturating_add(4), flags);
+                w.put_argument(table, i, array, flags);
             }
-            w.put_u32(call, frame::call::SIZE, frame::call::BYTES as u32);
-            w.put_u32(call, frame::call::BINDING, binding);
-            w.put_u32(call, frame::call::STATE, state);
-            w.put_u64(call, frame::call::ROWS, count as u64);
-            w.put_u32(call, frame::call::ARG_COUNT, arguments.len() as u32);
-            w.put_u32(call, frame::call::ARGS, table_at);
-            w.put_u32(call, frame::call::RESULT, result);
-            w.put_u32(call, frame::call::ROW_ERRORS, row_errors);
-            Ok((address, result, row_errors))
+            Ok(places)
         })?;
-        let ((address, result, row_errors), bytes) = match written {
+        let (places, bytes) = match written {
             Written::Done { result, bytes } => (result, bytes),
             Written::TooLarge { .. } if count > 1 => return Ok(None),
             Written::TooLarge { bytes } => {
@@ -393,195 +384,26 @@ impl Slot {
         };
         let copied_in = Instant::now();
         let function = &self.prepared.get(at).ok_or(Fault::Closed)?.function;
-        let entered = self.guest.enter("the call", limit, function, address);
+        let entered = self.guest.enter("the call", limit, function, places.frame);
         let ran = Instant::now();
         add_time(&counters.guest, ran.duration_since(copied_in));
         let status = entered?;
-        let read = |pardon| {
-            let (rows, mask) = (rows.clone(), mask);
-            self.output(
-                bound, status, address, result, row_errors, rows, mask, pardon,
-            )
-        };
-        let output = match read(false) {
-            // A guest may give back what it was given, also where that means nothing in its type.
-            Err(Fault::Contract(Violation::Value { data_type, .. }))
-                if were_given(bound, arguments, &data_type) =>
-            {
-                read(true)
-            }
-            other => other,
-        }?;
+        let mask = mask.map(|mask| mask.slice(rows.start, count));
+        let given = |data_type: &DataType| were_given(bound, arguments, data_type);
+        let (output, copied) = self.answer(bound, status, &places, count, mask.as_ref(), &given)?;
         self.guest.reset(limit)?;
         let done = Instant::now();
         add(&counters.calls, 1);
         add(&counters.rows, count as u64);
-        if !output.0.row_errors.is_empty() {
-            add(&counters.failed_rows, output.0.row_errors.len() as u64);
+        if !output.row_errors.is_empty() {
+            add(&counters.failed_rows, output.row_errors.len() as u64);
         }
         add(&counters.bytes_in, bytes as u64);
-        add(&counters.bytes_out, output.1);
+        add(&counters.bytes_out, copied);
         add_time(&counters.copy_in, copied_in.duration_since(begun));
         add_time(&counters.copy_out, done.duration_since(ran));
-        Ok(Some(output.0))
+        Ok(Some(output))
     }
-
-    #[allow(clippy::too_many_arguments, reason = "the parts of one frame")]
-    fn output(
-        &self,
-        bound: &Bound,
-        status: i32,
-        address: u32,
-        result: u32,
-        row_errors: u32,
-        rows: Range<usize>,
-        mask: Option<&NullBuffer>,
-        pardon: bool,
-    ) -> Result<(Output, u64), Fault> {
-        self.check_status(status, address)?;
-        let memory = self.guest.memory();
-        let count = rows.len();
-        let mut reader = Reader::new(memory, &self.shelf, self.recipe.policy.output_bytes);
-        if pardon {
-            reader = reader.pardoning_values();
-        }
-        let mut errors = self.row_errors.read(&mut reader, row_errors, count)?;
-        let mask = mask
-            .map(|m| m.slice(rows.start, count))
-            .filter(|m| m.null_count() > 0);
-        if let Some(mask) = &mask {
-            // Rows that are null anyway cannot fail.
-            errors.retain(|(row, _, _)| mask.is_valid(*row));
-        }
-        // A failed row is null until the policy decides, so its value need not be one.
-        let failed = (!errors.is_empty()).then(|| {
-            let mut valid = vec![true; count];
-            for (row, _, _) in &errors {
-                if let Some(place) = valid.get_mut(*row) {
-                    *place = false;
-                }
-            }
-            NullBuffer::from(valid)
-        });
-        let mask = NullBuffer::union(mask.as_ref(), failed.as_ref());
-        let array = if errors.len() == count && abi_has_no_validity(bound) {
-            check_null_size(bound, count, self.recipe.policy.output_bytes)?;
-            arrow::array::new_null_array(bound.result.data_type(), count)
-        } else {
-            reader.result(
-                &bound.result_layout,
-                result,
-                count,
-                mask.as_ref().filter(|_| !abi_has_no_validity(bound)),
-            )?
-        };
-        let row_errors = errors
-            .into_iter()
-            .map(|(row, code, message)| RowError { row, code, message })
-            .collect();
-        let output = Output {
-            array,
-            row_errors,
-            failed: None,
-        };
-        Ok((output, reader.copied()))
-    }
-
-    /// What the answer of a call says of the call as a whole.
-    fn check_status(&self, status: i32, address: u32) -> Result<(), Fault> {
-        let memory = self.guest.memory();
-        match status {
-            frame::STATUS_OK => Ok(()),
-            frame::STATUS_ERROR => {
-                let word = |offset: usize| {
-                    frame::read_u32(memory, u64::from(address).saturating_add(offset as u64))
-                        .unwrap_or(0)
-                };
-                Err(Fault::Guest {
-                    message: frame::text_at(
-                        memory,
-                        word(frame::call::MESSAGE),
-                        word(frame::call::MESSAGE_LEN),
-                    ),
-                })
-            }
-            status => Err(Violation::Status {
-                entry: "the call",
-                status,
-            }
-            .into()),
-        }
-    }
-
-    /// Finds or makes what this slot knows of a call.
-    fn prepare(&mut self, bound: &Arc<Bound>) -> Result<usize, Fault> {
-        self.served = self.served.saturating_add(1);
-        let known = self.prepared.iter().position(|p| p.bound.id == bound.id);
-        // Each run of a plan binds its calls anew; to the instance they are the same.
-        let known = known.or_else(|| self.prepared.iter().position(|p| p.bound.is_same(bound)));
-        if let Some((at, prepared)) = known.and_then(|at| Some((at, self.prepared.get_mut(at)?))) {
-            if prepared.bound.id != bound.id {
-                prepared.bound = Arc::clone(bound);
-            }
-            prepared.used = self.served;
-            return Ok(at);
-        }
-        let limit = self.recipe.policy.call_time;
-        self.guest.begin(Instant::now(), limit);
-        forget_oldest(&mut self.prepared, &mut self.guest, limit)?;
-        let (binding, answer) = bind_in(
-            &mut self.guest,
-            &mut self.arena,
-            limit,
-            &bound.function,
-            &bound.arguments,
-        )?;
-        if let Some(answer) = answer
-            && answer.data_type() != bound.result.data_type()
-        {
-            return Err(Violation::Rebound {
-                planned: bound.result.data_type().clone(),
-                found: answer.data_type().clone(),
-            }
-            .into());
-        }
-        let function = self.guest.function(&bound.function.symbol)?;
-        self.prepared.push(Prepared {
-            bound: Arc::clone(bound),
-            used: self.served,
-            function,
-            binding,
-            dictionaries: Vec::new(),
-            expanded: vec![None; bound.arguments.len()],
-        });
-        Ok(self.prepared.len().saturating_sub(1))
-    }
-}
-
-/// Whether the arguments themselves hold values of this type that mean nothing in it.
-fn were_given(bound: &Bound, arguments: &[Source], data_type: &DataType) -> bool {
-    bound.layouts.iter().zip(arguments).any(|(layout, source)| {
-        let data = source.to_data(layout);
-        data.is_some_and(|data| abi::holds_wild_values(layout, &data, data_type))
-    })
-}
-
-/// Refuses to make more nulls than a result may take: the width of a type is the guest's to say.
-pub(super) fn check_null_size(bound: &Bound, rows: usize, limit: u64) -> Result<(), Fault> {
-    let bytes = bound.result_layout.null_bytes(rows as u64);
-    // 16 bits cannot count further; wider run ends can.
-    let short_runs = matches!(bound.result.data_type(), DataType::RunEndEncoded(ends, _) if ends.data_type() == &DataType::Int16);
-    if bytes.is_none_or(|bytes| bytes > limit)
-        || (short_runs && rows > i16::MAX.unsigned_abs().into())
-    {
-        return Err(Fault::OutputTooLarge { limit });
-    }
-    Ok(())
-}
-
-/// Whether the host cannot make rows of the result null.
-fn abi_has_no_validity(bound: &Bound) -> bool {
-    crate::module::manifest::check_propagates(bound.result.data_type()).is_err()
 }
 
 /// Where an argument is null and nulls propagate.

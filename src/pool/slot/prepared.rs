@@ -2,15 +2,16 @@
 //! guest memory.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayData, MutableArrayData};
 use arrow::error::ArrowError;
 use wasmtime::TypedFunc;
 
+use super::Slot;
 use crate::abi::{self, Arena, Source, Written};
-use crate::call::Bound;
-use crate::error::Fault;
+use crate::call::{Bound, bind_in};
+use crate::error::{Fault, Violation};
 use crate::sandbox::Guest;
 
 /// A call as this slot knows it.
@@ -29,11 +30,7 @@ pub(super) struct Prepared {
 const MOST_PREPARED: usize = 64;
 
 /// Makes room for another call, in the guest's memory too: forgets the one that was used longest ago.
-pub(super) fn forget_oldest(
-    all: &mut Vec<Prepared>,
-    guest: &mut Guest,
-    limit: Duration,
-) -> Result<(), Fault> {
+fn forget_oldest(all: &mut Vec<Prepared>, guest: &mut Guest, limit: Duration) -> Result<(), Fault> {
     let oldest = all.iter().enumerate().min_by_key(|(_, call)| call.used);
     let Some((at, _)) = oldest.filter(|_| all.len() >= MOST_PREPARED) else {
         return Ok(());
@@ -42,6 +39,52 @@ pub(super) fn forget_oldest(
         dictionary.arena.release(guest, limit)?;
     }
     Ok(())
+}
+
+impl Slot {
+    /// Finds or makes what this slot knows of a call.
+    pub(super) fn prepare(&mut self, bound: &Arc<Bound>) -> Result<usize, Fault> {
+        self.served = self.served.saturating_add(1);
+        let known = self.prepared.iter().position(|p| p.bound.id == bound.id);
+        // Each run of a plan binds its calls anew; to the instance they are the same.
+        let known = known.or_else(|| self.prepared.iter().position(|p| p.bound.is_same(bound)));
+        if let Some((at, prepared)) = known.and_then(|at| Some((at, self.prepared.get_mut(at)?))) {
+            if prepared.bound.id != bound.id {
+                prepared.bound = Arc::clone(bound);
+            }
+            prepared.used = self.served;
+            return Ok(at);
+        }
+        let limit = self.recipe.policy.call_time;
+        self.guest.begin(Instant::now(), limit);
+        forget_oldest(&mut self.prepared, &mut self.guest, limit)?;
+        let (binding, answer) = bind_in(
+            &mut self.guest,
+            &mut self.arena,
+            limit,
+            &bound.function,
+            &bound.arguments,
+        )?;
+        if let Some(answer) = answer
+            && answer.data_type() != bound.result.data_type()
+        {
+            return Err(Violation::Rebound {
+                planned: bound.result.data_type().clone(),
+                found: answer.data_type().clone(),
+            }
+            .into());
+        }
+        let function = self.guest.function(&bound.function.symbol)?;
+        self.prepared.push(Prepared {
+            bound: Arc::clone(bound),
+            used: self.served,
+            function,
+            binding,
+            dictionaries: Vec::new(),
+            expanded: vec![None; bound.arguments.len()],
+        });
+        Ok(self.prepared.len().saturating_sub(1))
+    }
 }
 
 /// Dictionary values that lie in guest memory until other ones come.

@@ -14,8 +14,9 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::DataType;
 
 use super::super::metrics::{Counters, add, add_time};
+use super::answer::holds_wild_values;
 use super::{Output, RowError, Slot};
-use crate::abi::{Reader, Source, Written, frame};
+use crate::abi::{CallPlaces, Reader, Source, Written, frame};
 use crate::call::{Bound, Call};
 use crate::error::Fault;
 use crate::module::NullHandling;
@@ -38,9 +39,7 @@ enum Input {
 
 /// Where a step's structs lie in guest memory.
 struct StepPlace {
-    call: u32,
-    result: u32,
-    row_errors: u32,
+    call: CallPlaces,
     /// What later steps get: a copy of the result's struct, with its nulls.
     shown: u32,
     buffers: u32,
@@ -209,22 +208,22 @@ impl Slot {
             let prepared = self.prepared.get(step.prepared).ok_or(Fault::Closed)?;
             let status = self
                 .guest
-                .enter("the call", limit, &prepared.function, place.call);
+                .enter("the call", limit, &prepared.function, place.call.frame);
             add_time(&counters.guest, entered.elapsed());
             let status = status?;
             add(&counters.calls, 1);
             add(&counters.rows, count as u64);
             if known.len().saturating_add(1) == steps.len() {
                 let read = Instant::now();
-                let (output, copied) = self.output(
+                let given =
+                    |data_type: &DataType| steps.iter().any(|s| s.was_given(sources, data_type));
+                let (output, copied) = self.answer(
                     step.bound,
                     status,
-                    place.call,
-                    place.result,
-                    place.row_errors,
-                    0..count,
+                    &place.call,
+                    count,
                     mask.as_ref(),
-                    false,
+                    &given,
                 )?;
                 self.guest.reset(limit)?;
                 add(&counters.failed_rows, output.row_errors.len() as u64);
@@ -235,8 +234,10 @@ impl Slot {
                 return Ok(Visited::Done(output));
             }
             let between = Instant::now();
-            self.check_status(status, place.call)?;
-            let errors = self.failed(place, count, mask.as_ref())?;
+            self.check_status(status, place.call.frame)?;
+            let most = self.recipe.policy.output_bytes;
+            let mut reader = Reader::new(self.guest.memory(), &self.shelf, most);
+            let errors = self.failed_rows(&mut reader, &place.call, count, mask.as_ref())?;
             if !errors.is_empty() {
                 self.guest.reset(limit)?;
                 add(&counters.failed_rows, errors.len() as u64);
@@ -277,10 +278,7 @@ impl Slot {
         self.arena.write(&mut self.guest, limit, most, |w| {
             let mut places: Vec<StepPlace> = Vec::with_capacity(steps.len());
             for (step, binding) in steps.iter().zip(&bindings) {
-                let (call, address) = w.structure(frame::call::BYTES)?;
-                let (_, result) = w.structure(frame::ARRAY_BYTES)?;
-                let (_, row_errors) = w.structure(frame::ARRAY_BYTES)?;
-                let (table, table_at) = w.structure(step.inputs.len().saturating_mul(8))?;
+                let (table, call) = w.call(*binding, state, count, step.inputs.len())?;
                 let arguments = step.inputs.iter().zip(&step.bound.layouts);
                 for (i, (input, layout)) in arguments.enumerate() {
                     let none = &mut [].iter();
@@ -295,26 +293,15 @@ impl Slot {
                         ),
                         Input::Step(at) => (places.get(*at).ok_or("a step is missing")?.shown, 0),
                     };
-                    w.put_u32(table, i.saturating_mul(8), array);
-                    w.put_u32(table, i.saturating_mul(8).saturating_add(4), flags);
+                    w.put_argument(table, i, array, flags);
                 }
-                w.put_u32(call, frame::call::SIZE, frame::call::BYTES as u32);
-                w.put_u32(call, frame::call::BINDING, *binding);
-                w.put_u32(call, frame::call::STATE, state);
-                w.put_u64(call, frame::call::ROWS, count as u64);
-                w.put_u32(call, frame::call::ARG_COUNT, step.inputs.len() as u32);
-                w.put_u32(call, frame::call::ARGS, table_at);
-                w.put_u32(call, frame::call::RESULT, result);
-                w.put_u32(call, frame::call::ROW_ERRORS, row_errors);
                 let (_, shown) = w.structure(frame::ARRAY_BYTES)?;
                 let pointers = step.bound.result_layout.buffers().saturating_mul(4);
                 let (_, buffers) = w.structure(pointers)?;
                 let bits = w.reserve(count.div_ceil(8), frame::BUFFER_ALIGN)?;
                 let validity = w.address(bits)?;
                 places.push(StepPlace {
-                    call: address,
-                    result,
-                    row_errors,
+                    call,
                     shown,
                     buffers,
                     validity,
@@ -322,24 +309,6 @@ impl Slot {
             }
             Ok(places)
         })
-    }
-
-    /// The rows that an inner call could not compute.
-    fn failed(
-        &self,
-        place: &StepPlace,
-        count: usize,
-        mask: Option<&NullBuffer>,
-    ) -> Result<Vec<RowError>, Fault> {
-        let most = self.recipe.policy.output_bytes;
-        let mut reader = Reader::new(self.guest.memory(), &self.shelf, most);
-        let errors = self.row_errors.read(&mut reader, place.row_errors, count)?;
-        let matters = |row: usize| mask.is_none_or(|mask| mask.is_valid(row));
-        Ok(errors
-            .into_iter()
-            .filter(|(row, _, _)| matters(*row))
-            .map(|(row, code, message)| RowError { row, code, message })
-            .collect())
     }
 
     /// Shows a result to later steps, with the nulls that it has by now; gives them back. `None` where it
@@ -353,7 +322,12 @@ impl Slot {
     ) -> Result<Option<Option<NullBuffer>>, Fault> {
         let most = self.recipe.policy.output_bytes;
         let mut reader = Reader::new(self.guest.memory(), &self.shelf, most);
-        let passed = reader.passed_on(&bound.result_layout, place.result, count, mask.as_ref())?;
+        let passed = reader.passed_on(
+            &bound.result_layout,
+            place.call.result,
+            count,
+            mask.as_ref(),
+        )?;
         let nulls = NullBuffer::union(passed.nulls.as_ref(), mask.as_ref());
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         if passed.offset != 0 && nulls.is_some() {
@@ -381,6 +355,19 @@ impl Slot {
 }
 
 impl Step<'_> {
+    /// Whether its columns hold values of this type that mean nothing in it.
+    fn was_given(&self, sources: &[Source], data_type: &DataType) -> bool {
+        let inputs = self.inputs.iter().zip(&self.bound.layouts);
+        inputs.into_iter().any(|(input, layout)| {
+            let source = match input {
+                Input::Column(at) => sources.get(*at),
+                Input::Constant(source) => Some(source),
+                Input::Step(_) => None,
+            };
+            source.is_some_and(|source| holds_wild_values(source, layout, data_type))
+        })
+    }
+
     /// Where an argument is null and nulls propagate.
     fn mask(
         &self,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionConfig;
-use wasmill::plan::{UdfOptions, WasmFunctions};
+use wasmill::plan::{UdfOptions, WasmFunctions, register};
 use wasmill::{Engine, EngineConfig};
 
-use super::session::{Session, numbers};
+use super::session::{Session, load, numbers};
 use crate::cli::module;
 
 /// A session that may load modules from a folder with `math.wasm`, `probe.wasm` and a link that leads
@@ -282,4 +282,19 @@ async fn a_plan_that_is_executed_twice_is_two_runs() {
         assert!(sum.to_string().contains("| 15 "), "{sum}");
     }
     assert_eq!(s.pools().len(), 3);
+}
+
+#[tokio::test]
+async fn a_name_keeps_its_meaning_when_settings_change() {
+    let (s, _folder) = session();
+    register(&s.context, &load("math"), UdfOptions::default()).expect("functions");
+    s.rows("CREATE OR REPLACE FUNCTION gcd() LANGUAGE WASM AS 'math.wasm#add'")
+        .await;
+    for size in 1..12 {
+        s.rows(&format!("SET wasmill.batch_size = '{size}'")).await;
+        let both = s
+            .values("SELECT 100 * gcd(a, 6) + math.gcd(a, 6) FROM t")
+            .await;
+        assert_eq!(both, [701, 802, 903, 1002, 1101].map(Some));
+    }
 }

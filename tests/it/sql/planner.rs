@@ -123,3 +123,23 @@ async fn a_row_that_fails_in_an_inner_call_names_that_call() {
         .await;
     assert_eq!(rows, [Some(2), None, None, Some(2), Some(2)]);
 }
+
+#[tokio::test]
+async fn values_that_mean_nothing_come_back_from_inner_calls_too() {
+    use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
+    use arrow::datatypes::Decimal128Type;
+
+    let session = Session::new(1);
+    // Beyond the two digits of its type, as files have it.
+    let wild = Decimal128Array::from(vec![Some(12_345), None]).with_precision_and_scale(2, 0);
+    let wild: ArrayRef = std::sync::Arc::new(wild.expect("a decimal"));
+    session.table("wild", crate::cli::batch(vec![("d", wild)]));
+    let rows = session
+        .try_rows("SELECT identity(identity(d)) FROM wild")
+        .await
+        .expect("rows");
+    let back = rows[0].column(0).as_primitive::<Decimal128Type>();
+    assert_eq!((back.value(0), back.is_null(1)), (12_345, true));
+    let pools = session.pools();
+    assert_eq!((pools[0].calls, pools[0].rows), (2, 4));
+}
