@@ -8,9 +8,9 @@
 
 #![allow(clippy::print_stdout, reason = "the table is what this is for")]
 
+mod modules;
+
 use std::hint::black_box;
-use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const SIZES: [usize; 4] = [1, 1_024, 8_192, 65_536];
 fn main() {
     let module = Module::from_file(
         &Engine::new(&EngineConfig::default()).expect("an engine"),
-        math(),
+        modules::path("math"),
     )
     .expect("the module `math`");
     let mut cases: Vec<Case> = Vec::new();
@@ -340,23 +340,4 @@ fn texts(rows: usize) -> Vec<ArrayRef> {
     vec![Arc::new(StringArray::from_iter_values(
         (0..rows).map(|i| text(i % 10_000)),
     ))]
-}
-
-/// The module, built when it is not there.
-fn math() -> PathBuf {
-    let executable = std::env::current_exe().expect("a path");
-    // target/release/deps/crossing-…
-    let target = executable.ancestors().nth(3).expect("a target folder");
-    let path = target.join("udfs").join("math.wasm");
-    if !path.exists() {
-        let status = Command::new("cargo")
-            .args(["xtask", "udfs", "--quiet"])
-            .env("CARGO_TARGET_DIR", target)
-            .status();
-        assert!(
-            status.is_ok_and(|s| s.success()),
-            "`cargo xtask udfs` failed"
-        );
-    }
-    path
 }

@@ -8,9 +8,10 @@
 
 #![allow(clippy::print_stdout, reason = "the table is what this is for")]
 
+mod modules;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -44,7 +45,7 @@ async fn compare(file: &Path) {
     let sandboxed = context(file, Some(Arc::clone(&runs))).await;
     let module = Module::from_file(
         &Engine::new(&EngineConfig::default()).expect("an engine"),
-        probe(),
+        modules::path("probe"),
     )
     .expect("the module `probe`");
     let two = NonZeroUsize::new(2).expect("two");
@@ -186,22 +187,4 @@ fn peak_memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     line.map_or("unknown".to_owned(), |l| l.trim().to_owned())
-}
-
-fn probe() -> PathBuf {
-    let executable = std::env::current_exe().expect("a path");
-    // target/release/deps/sql-…
-    let target = executable.ancestors().nth(3).expect("a target folder");
-    let path = target.join("udfs").join("probe.wasm");
-    if !path.exists() {
-        let status = Command::new("cargo")
-            .args(["xtask", "udfs", "--quiet"])
-            .env("CARGO_TARGET_DIR", target)
-            .status();
-        assert!(
-            status.is_ok_and(|s| s.success()),
-            "`cargo xtask udfs` failed"
-        );
-    }
-    path
 }

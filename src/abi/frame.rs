@@ -19,7 +19,9 @@ pub(crate) const ARGUMENT_CONSTANT: u32 = 1;
 
 /// Where fields lie in the frame of a call.
 pub(crate) mod call {
-    pub(crate) const BYTES: usize = 48;
+    /// As the frame itself says it.
+    pub(crate) const SIZE_FIELD: u32 = 48;
+    pub(crate) const BYTES: usize = SIZE_FIELD as usize;
     pub(crate) const SIZE: usize = 0;
     pub(crate) const BINDING: usize = 8;
     pub(crate) const STATE: usize = 12;

@@ -185,15 +185,16 @@ impl<'m> Writer<'m> {
         rows: usize,
         arguments: usize,
     ) -> Result<(Piece, CallPlaces), WriteError> {
+        let count = u32::try_from(arguments).map_err(|_| "too many arguments".to_owned())?;
         let (call, frame) = self.structure(frame::call::BYTES)?;
         let (_, result) = self.structure(ARRAY_BYTES)?;
         let (_, row_errors) = self.structure(ARRAY_BYTES)?;
         let (table, table_at) = self.structure(arguments.saturating_mul(8))?;
-        self.put_u32(call, frame::call::SIZE, frame::call::BYTES as u32);
+        self.put_u32(call, frame::call::SIZE, frame::call::SIZE_FIELD);
         self.put_u32(call, frame::call::BINDING, binding);
         self.put_u32(call, frame::call::STATE, state);
         self.put_u64(call, frame::call::ROWS, rows as u64);
-        self.put_u32(call, frame::call::ARG_COUNT, arguments as u32);
+        self.put_u32(call, frame::call::ARG_COUNT, count);
         self.put_u32(call, frame::call::ARGS, table_at);
         self.put_u32(call, frame::call::RESULT, result);
         self.put_u32(call, frame::call::ROW_ERRORS, row_errors);
